@@ -98,7 +98,7 @@ func first(kind string, body map[string]any) (problems []Problem, enough bool) {
 	if many := tooMany(kind, body); many != nil {
 		return many, true
 	}
-	problems = sorted(decodable(kind, body))
+	problems = sorted(beside(ignored(kind, body), decodable(kind, body)))
 	return problems, len(problems) > maxWrong
 }
 

@@ -41,6 +41,7 @@ func CheckSource(kind string, spec map[string]any, author Author) []Problem {
 	if _, said := spec[address]; len(problems) == 0 && said && !isThere(spec, address) {
 		problems = append(problems, Problem{address, "is required"})
 	}
+	problems = beside(IgnoredInSource(kind, spec), problems)
 	if problems = beside(checkSchema(kind, spec, author, len(problems) > 0), problems); len(problems) == 0 {
 		problems = author.Team.checkSource(kind, spec)
 	}

@@ -91,7 +91,13 @@ func (p *parser) source(u *unstructured.Unstructured) {
 	if u.GetNamespace() == "" {
 		o.Holes = append(o.Holes, "metadata.namespace") // a kustomization may say it
 	}
-	for _, problem := range refused(u, p.schemas, o) {
+	problems := refused(u, p.schemas, o)
+	for _, problem := range fluxspec.IgnoredInSource(gk.Kind, spec) {
+		if text, _ := spec[problem.Path].(string); !hasVariable(text) {
+			problems = append(problems, crdschema.Problem{Path: "spec." + problem.Path, Message: problem.Message})
+		}
+	}
+	for _, problem := range problems {
 		p.fail("%s %s: %s", gk.Kind, strings.Trim(u.GetNamespace()+"/"+u.GetName(), "/"), problem)
 	}
 }

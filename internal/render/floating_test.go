@@ -110,7 +110,7 @@ func TestFloating(t *testing.T) {
 			addons: [{name: a, helmRelease: {chartRef: {kind: OCIRepository, name: o}, valuesFrom: [{kind: ConfigMap, name: v}]}}]}`,
 			floats: []string{"tag v1 of OCIRepository o"}, loose: []string{"addons[a].helmRelease.valuesFrom: ConfigMap v"}},
 		"ChartInGit": {spec: `{sources: [{name: g, kind: GitRepository, spec: {url: "https://x", ref: {tag: v1}}}],
-			addons: [{name: a, helmRelease: {chart: {spec: {chart: ./x, version: 1.2.3, sourceRef: {name: g}}}}}]}`,
+			addons: [{name: a, helmRelease: {chart: {spec: {chart: ./x, sourceRef: {name: g}}}}}]}`,
 			floats: []string{"tag v1 of GitRepository g"}},
 		"ChartOfAnOwnRepository": {spec: `{sources: [{name: h, kind: HelmRepository, spec: {url: "https://x"}}],
 			addons: [{name: a, helmRelease: {chart: {spec: {chart: x, sourceRef: {name: h}}}}}]}`, floats: []string{"chart x * of HelmRepository h"}},

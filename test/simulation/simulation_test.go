@@ -141,6 +141,22 @@ func TestScripts(t *testing.T) {
 		if len(r.Violations) > 0 {
 			t.Error(strings.Join(r.Story, "\n"))
 		}
+		if len(r.Denied) > 0 {
+			t.Errorf("the policies deny an act of it: %s. Leave the act out, or move the script to break-glass", r.Denied[0])
+		}
+	})
+}
+
+// TestBreakGlass plays what the policies deny to all but members of the break-glass group. Whatever these do, nothing is uninstalled that
+// nobody has asked for, and what stays is listed.
+func TestBreakGlass(t *testing.T) {
+	playEach(t, filepath.Join("testdata", "break-glass"), func(t *testing.T, r Result) {
+		if r.Script[0] != "break-glass" {
+			t.Error("its first line is not break-glass")
+		}
+		if len(r.Violations) > 0 {
+			t.Error(strings.Join(r.Story, "\n"))
+		}
 	})
 }
 

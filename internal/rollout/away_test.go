@@ -28,14 +28,17 @@ func TestNoHubWasAtWork(t *testing.T) {
 		failed       bool
 		starts       []string
 		next         time.Time
+		edited       bool // a moment ago: no cluster has the revision
 	}{
-		"ASoakIsOver":           {edited, true, came, came, false, nil, came.Add(2 * time.Minute)},
-		"AndItHasLooked":        {edited, true, came, came.Add(2 * time.Minute), false, []string{"other"}, came.Add(32 * time.Minute)},
-		"ItWasAlwaysThere":      {edited, true, time.Time{}, came, false, []string{"other"}, came.Add(30 * time.Minute)},
-		"TheRolloutBeganLater":  {came.Add(time.Second), true, came, came.Add(time.Minute), false, []string{"other"}, came.Add(31 * time.Minute)},
-		"NobodyHasLooked":       {edited, false, came, came, false, nil, came.Add(2 * time.Minute)},
-		"AndItIsLateNow":        {edited, false, came, came.Add(30 * time.Minute), true, nil, time.Time{}},
-		"LateWhileItWatchedAll": {edited, false, time.Time{}, edited.Add(30 * time.Minute), true, nil, time.Time{}},
+		"ASoakIsOver":           {edited, true, came, came, false, nil, came.Add(2 * time.Minute), false},
+		"AndItHasLooked":        {edited, true, came, came.Add(2 * time.Minute), false, []string{"other"}, came.Add(32 * time.Minute), false},
+		"ItWasAlwaysThere":      {edited, true, time.Time{}, came, false, []string{"other"}, came.Add(30 * time.Minute), false},
+		"TheRolloutBeganLater":  {came.Add(time.Second), true, came, came.Add(time.Minute), false, []string{"other"}, came.Add(31 * time.Minute), false},
+		"NobodyHasLooked":       {edited, false, came, came, false, nil, came.Add(2 * time.Minute), false},
+		"AndItIsLateNow":        {edited, false, came, came.Add(30 * time.Minute), true, nil, time.Time{}, false},
+		"NoClusterHasItYet":     {edited, true, came, came.Add(time.Second), false, []string{"canary"}, came.Add(30*time.Minute + time.Second), true},
+		"InTheSameSecond":       {came.Add(-time.Second), false, came.Add(-time.Second / 2), came, false, nil, came.Add(30*time.Minute - time.Second/2), false},
+		"LateWhileItWatchedAll": {edited, false, time.Time{}, edited.Add(30 * time.Minute), true, nil, time.Time{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			strategy, err := rollout.New(&hubv1.Rollout{Waves: canary})
@@ -51,7 +54,9 @@ func TestNoHubWasAtWork(t *testing.T) {
 						Healthy: tc.ready, Start: &hubv1.DeliveryStart{Time: *at(tc.started), Healthy: true}},
 					{Key: types.NamespacedName{Name: "other"}, Revision: "one", Ready: true, Healthy: true},
 				}}
-			if tc.ready {
+			if tc.edited {
+				in.Clusters[0].Revision, in.Clusters[0].Start, in.State.WaveReady = "one", nil, nil
+			} else if tc.ready {
 				in.State.WaveReady = at(edited.Add(time.Minute))
 			}
 			if !tc.since.IsZero() {

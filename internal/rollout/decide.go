@@ -257,7 +257,7 @@ func (d *deciding) held() bool {
 	case d.paused && !d.complete():
 		d.state.Phase, d.state.WaitingFor = hubv1.RolloutPaused, pauseText(d.Pause)
 	case d.blind():
-		d.state.WaitingFor = "the hub, which has just started, to look at every cluster"
+		d.state.WaitingFor = "the hub, which has just started, to look at the clusters that have the revision"
 		d.look(d.Known)
 	default:
 		return d.paused
@@ -265,11 +265,17 @@ func (d *deciding) held() bool {
 	return true
 }
 
-// blind returns whether the rollout began before this process of the hub did, and the clusters may not be as they were when it last looked:
-// a canary may have failed in its soak, and nobody has seen that yet.
+// blind returns whether clusters got the revision in this rollout before this process of the hub began, and it has not had the time to look
+// at them: a canary may have failed in its soak. While no cluster has got the revision, there is nothing to be seen.
 func (d *deciding) blind() bool {
-	before := d.state.Started == nil || d.state.Started.Time.Before(d.Since)
-	return before && d.Now.Before(d.Known) && !d.back && !d.atOnce && !d.complete()
+	since := d.Since.Truncate(time.Second) // as the times of a rollout and of a start are stored
+	before := d.state.Started == nil || d.state.Started.Time.Before(since)
+	if !before || !d.Now.Before(d.Known) || d.back || d.atOnce || d.complete() {
+		return false
+	}
+	return slices.ContainsFunc(d.Clusters, func(c Cluster) bool {
+		return same(c.Revision, d.target) && c.Start != nil && c.Start.Time.Time.Before(since)
+	})
 }
 
 func pauseText(p *hubv1.RolloutPause) string {

@@ -32,7 +32,9 @@ const (
 	acceptList     = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 )
 
-// ask fills result with the answers.
+// ask fills result with the answers. It asks what Flux asks first of a cluster for each object, and without a deadline: the ping, the
+// discovery of a group, a read that the API server takes from its storage, and a write. A cluster that holds one of these holds Flux's
+// workers, also if it answers all others from its caches. Of the ping, the discovery and the write, any answer will do.
 func (a *attempt) ask(result *Result) *Failure {
 	var version struct {
 		GitVersion string `json:"gitVersion"`
@@ -45,6 +47,11 @@ func (a *attempt) ask(result *Result) *Failure {
 	}
 	result.Version = version.GitVersion
 
+	if failure := a.answers(http.MethodGet, "/apis/apps/v1", nil); failure != nil {
+		return failure
+	}
+
+	// Without a resourceVersion, the API server reads it from its storage.
 	var namespace struct {
 		Metadata struct {
 			Name string    `json:"name"`
@@ -58,8 +65,41 @@ func (a *attempt) ask(result *Result) *Failure {
 	if namespace.Metadata.Name != "kube-system" || !uid.MatchString(string(namespace.Metadata.UID)) {
 		return &Failure{Reason: ReasonNotKubernetes, Message: "the answer for the namespace kube-system is not a namespace"}
 	}
+	if failure = a.answers(http.MethodPost, leases+"?dryRun=All", []byte(lease)); failure != nil {
+		return failure
+	}
 	result.ClusterUID = namespace.Metadata.UID
 	result.Nodes, result.NodesKnown = a.countNodes()
+	return a.answers(http.MethodHead, "/livez/ping", nil)
+}
+
+// What the probe pretends to write. Kubernetes' own controllers write Leases there all the time, so hardly a webhook is in the way of it:
+// one that hangs must not keep the hub from mending the add-on that the webhook is of.
+const (
+	leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+	lease  = `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"namespace":"kube-system","name":"chandler-probe"},"spec":{}}`
+)
+
+// answers returns a failure if the server does not answer a request in time. The answer may be any: a credential need not have the right,
+// and a webhook may refuse.
+func (a *attempt) answers(method, path string, body []byte) *Failure {
+	request, err := http.NewRequestWithContext(a.trace(a.ctx), method, a.server+path, bytes.NewReader(body))
+	if err != nil {
+		return &Failure{Reason: ReasonDialFailed, Message: "the server's URL cannot be used"}
+	}
+	request.Close = method == http.MethodHead // it is the last. net/http would log what a server sends after the answer to it
+	request.Header.Set("Accept", acceptJSON)
+	if body != nil {
+		request.Header.Set("Content-Type", acceptJSON)
+	}
+	response, err := a.client.Do(request)
+	if err != nil {
+		return a.requestFailure(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if _, err = io.Copy(io.Discard, io.LimitReader(response.Body, maxBody)); err != nil { // else the next request needs another connection
+		return a.requestFailure(err)
+	}
 	return nil
 }
 

@@ -6,7 +6,9 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -69,5 +71,59 @@ func TestLargeAnswers(t *testing.T) {
 				t.Logf("it takes %d KiB", got>>10)
 			}
 		})
+	}
+}
+
+// TestHeldRequests: a cluster that answers all requests of the probe but one does not answer. Flux sends each of them without a deadline, for
+// each of its objects. What is answered may be a refusal.
+func TestHeldRequests(t *testing.T) {
+	const write = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+	for _, path := range []string{"/livez/ping", "/version", "/apis/apps/v1", "/api/v1/namespaces/kube-system", write} {
+		t.Run("Hangs"+strings.ReplaceAll(path, "/", "."), func(t *testing.T) {
+			t.Parallel()
+			hangs := func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the probe has gone
+				<-r.Context().Done()
+			}
+			result := once(t, api(t, map[string]http.HandlerFunc{path: hangs}), probe.Options{})
+			if result.Err == nil || result.Err.Reason != probe.ReasonTimedOut {
+				t.Errorf("got %+v", result)
+			}
+		})
+	}
+	for _, code := range []int{http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusInternalServerError} {
+		t.Run(http.StatusText(code), func(t *testing.T) {
+			t.Parallel()
+			refuses := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+			result := once(t, api(t, map[string]http.HandlerFunc{"/livez/ping": refuses, "/apis/apps/v1": refuses, write: refuses}), probe.Options{Total: slack})
+			if result.Err != nil || result.ClusterUID == "" {
+				t.Errorf("got %+v", result)
+			}
+		})
+	}
+}
+
+// TestAsksAsFlux: the probe writes nothing, and uses one connection.
+func TestAsksAsFlux(t *testing.T) {
+	var mu sync.Mutex
+	var asked []string
+	from := map[string]bool{}
+	override := map[string]http.HandlerFunc{}
+	for path, body := range map[string]string{"/livez/ping": "ok", "/apis/apps/v1": strings.Repeat("x", 1<<16),
+		"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases": "{}"} {
+		override[path] = func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked, from[r.RemoteAddr] = append(asked, r.Method+" "+r.URL.String()), true
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	if result := once(t, api(t, override), probe.Options{Total: slack}); result.Err != nil {
+		t.Error(result.Err)
+	}
+	want := []string{"GET /apis/apps/v1", "POST /apis/coordination.k8s.io/v1/namespaces/kube-system/leases?dryRun=All", "HEAD /livez/ping"}
+	if !slices.Equal(asked, want) || len(from) != 1 {
+		t.Errorf("asked %q by %d connections", asked, len(from))
 	}
 }

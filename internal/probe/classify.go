@@ -25,6 +25,10 @@ const (
 
 // requestFailure turns an error of net/http into a Failure, without repeating its text, which may quote the server.
 func (a *attempt) requestFailure(err error) *Failure {
+	at := a.phase.Load()
+	if at > phaseTLS && a.over() { // net/http may have begun a request anew, with another connection
+		return a.timeoutFailure(at)
+	}
 	var failure *Failure
 	if errors.As(err, &failure) {
 		return failure
@@ -32,7 +36,6 @@ func (a *attempt) requestFailure(err error) *Failure {
 	if failure = tlsFailure(err); failure != nil {
 		return failure
 	}
-	at := a.phase.Load()
 	if isTimeout(err) || a.over() {
 		return a.timeoutFailure(at)
 	}

@@ -265,8 +265,12 @@ func (r *Reconciler) deliver(ctx context.Context, reg *hubv1.ClusterRegistration
 		_, err := apply.Update(ctx, r.Client, u, hubv1.FieldManager)
 		return err
 	}
+	clusterKey := identity.ClusterKey(r.Config.HubID, regKey)
+	if err := apply.FreeFor(ctx, r.Client, client.ObjectKeyFromObject(u), &hubv1.AddonDelivery{}, clusterKey); err != nil {
+		return fmt.Errorf("AddonDelivery %w", err)
+	}
 	_, err := apply.Create(ctx, r.Client, r.Live, u, hubv1.FieldManager, func(o client.Object) bool {
-		return o.GetLabels()[hubv1.ClusterKeyLabel] == identity.ClusterKey(r.Config.HubID, regKey)
+		return o.GetLabels()[hubv1.ClusterKeyLabel] == clusterKey
 	})
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil // the set's namespace is being deleted, and the set with it

@@ -4,6 +4,7 @@ package delivery
 
 import (
 	"context"
+	"fmt"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -129,6 +130,9 @@ func (r *Reconciler) put(ctx context.Context, c *cluster, o *written) (client.Ob
 		return apply.Update(ctx, r.Client, o.obj, hubv1.FieldManager)
 	}
 	key := identity.ClusterKey(r.Config.HubID, c.key)
+	if err := apply.FreeFor(ctx, r.Client, client.ObjectKeyFromObject(o.obj), newObject(o.step.Key), key); err != nil {
+		return nil, fmt.Errorf("%s %w", o.step.Key.Kind, err)
+	}
 	return apply.Create(ctx, r.Client, r.Live, o.obj, hubv1.FieldManager, func(there client.Object) bool {
 		return there.GetLabels()[hubv1.ClusterKeyLabel] == key
 	})

@@ -22,11 +22,37 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // ErrNotOwned says that an object of that name exists and belongs to somebody else.
 var ErrNotOwned = errors.New("an object of that name exists that Chandler did not make")
+
+// ErrOtherCluster says that an object of that name exists and is that of another cluster. It is an ErrNotOwned.
+var ErrOtherCluster error = otherCluster{}
+
+type otherCluster struct{}
+
+func (otherCluster) Error() string { return "an object of that name exists that is another cluster's" }
+
+// Is makes it an ErrNotOwned.
+func (otherCluster) Is(target error) bool { return target == ErrNotOwned }
+
+// FreeFor returns an ErrOtherCluster if the cache has an object of a name with a cluster's label other than the given one. The server
+// does not refuse that: the hub's write has no conflict with an earlier one of its own. there is an empty object.
+func FreeFor(ctx context.Context, cache client.Reader, name types.NamespacedName, there client.Object, clusterKey string) error {
+	switch err := cache.Get(ctx, name, there, client.UnsafeDisableDeepCopy); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	if has := there.GetLabels()[hubv1.ClusterKeyLabel]; has != "" && has != clusterKey {
+		return fmt.Errorf("%s: %w", name, ErrOtherCluster)
+	}
+	return nil
+}
 
 // Create applies an object that does not exist yet, and returns it as the API server has it. It does not force: if
 // the object exists after all, with fields that somebody else set, the API server reports a conflict. owned then

@@ -25,7 +25,7 @@ func ClusterKey(hubID string, registration types.NamespacedName) string {
 }
 
 // FluxObject returns the name of the HelmRelease or Kustomization that delivers an add-on to a cluster:
-// <cluster>-<addon>-<8 hex>, at most 63 characters. If a part is too long, it is cut, and the hash is longer. The
+// <cluster>-<addon>-<16 hex>, at most 63 characters. If a part is too long, it is cut, and the hash is longer. The
 // hash contains the hub's ID, so that two hubs with clusters of the same name never prune each other's objects on a
 // cluster that both serve.
 func FluxObject(hubID string, registration types.NamespacedName, addon string) string {
@@ -125,10 +125,11 @@ func digest(n int, parts ...string) string {
 	return string(hex.AppendEncode(text[:0], sum[:])[:n])
 }
 
-// shortHash and cutHash are the numbers of hex digits of a hash at the end of a name. An attacker who chooses the
-// names of registrations can search for one whose objects have the names of another's. He has enough names to try
-// only if parts are cut or cleaned, so there the hash has 96 bits.
-const shortHash, cutHash = 8, 24
+// shortHash and cutHash are the numbers of hex digits of a hash at the end of a name. An attacker who chooses names can search for one
+// whose objects have the names of another's. In a name that shows its parts in full he is left the namespace of a registration, which
+// is in the hash alone: 64 bits are too many to try. In one with cut or cleaned parts he has more to choose from, so there the hash has
+// 96 bits.
+const shortHash, cutHash = 16, 24
 
 // name joins the parts and a hash of cutHash digits with dashes. It cuts the hash to shortHash digits if the name
 // contains the parts unchanged. The two forms never give the same name, since their last part differs in length.

@@ -59,18 +59,19 @@ func TestNamesFitAndDiffer(t *testing.T) {
 	}
 }
 
-// TestNamesThatCanBeSearchedFor: only a name that shows its parts in full rests on 32 bits. Dots and cuts leave a registration's name unsaid,
-// and so leave room to search for one whose hash is another's.
+// TestNamesThatCanBeSearchedFor: the namespace of a registration is in the hash alone, so whoever chooses the name of a namespace can
+// search for one whose hash is another's. No name rests on fewer than 64 bits. Dots and cuts leave a registration's name unsaid too, and
+// so leave more to search through.
 func TestNamesThatCanBeSearchedFor(t *testing.T) {
 	for _, tc := range []struct {
 		name, addon string
 		digits      int
 	}{
-		{"w1", "web", 8},
+		{"w1", "web", 16},
 		{"w.1", "web", 24},
 		{"w1...x", "web", 24},
-		{strings.Repeat("a", 50), "web", 8},
-		{strings.Repeat("a", 51), "web", 24},
+		{strings.Repeat("a", 42), "web", 16},
+		{strings.Repeat("a", 43), "web", 24},
 		{strings.Repeat("a", 253), "web", 24},
 	} {
 		reg := types.NamespacedName{Namespace: "team", Name: tc.name}
@@ -85,10 +86,10 @@ func TestNamesThatCanBeSearchedFor(t *testing.T) {
 func TestNamesAreStable(t *testing.T) {
 	reg := types.NamespacedName{Namespace: "tenants", Name: "tenant1"}
 	for _, tc := range []struct{ got, want string }{
-		{identity.FluxObject("chandler", reg, "cert-manager"), "tenant1-cert-manager-3d6beaa2"},
-		{identity.Mirror("chandler", reg), "tenant1-kubeconfig-87ad8f6d"},
-		{identity.Delivery("base", reg), "base-tenant1-410e392b"},
-		{identity.Account("chandler", types.NamespacedName{Namespace: "fleet", Name: "edge1"}), "chandler-fleet-edge1-380b5024"},
+		{identity.FluxObject("chandler", reg, "cert-manager"), "tenant1-cert-manager-3d6beaa206ee9a3a"},
+		{identity.Mirror("chandler", reg), "tenant1-kubeconfig-87ad8f6d88bc0cf3"},
+		{identity.Delivery("base", reg), "base-tenant1-410e392b509fc1e1"},
+		{identity.Account("chandler", types.NamespacedName{Namespace: "fleet", Name: "edge1"}), "chandler-fleet-edge1-380b5024e9158d80"},
 		{identity.ClusterKey("chandler", reg), "d89def33f0a934a4"},
 		{identity.Revision("base", "0123456789", 1), "base-0123456789-e1"},
 		{identity.LabelValue("short"), "short"},
@@ -117,5 +118,13 @@ func TestEpochs(t *testing.T) {
 		if got, want := identity.OfEpoch(a, 7), suffix.ReplaceAllString(a, "-e7"); got != want {
 			t.Errorf("OfEpoch(%q, 7) is %q, want %q", a, got, want)
 		}
+	}
+}
+
+// TestNamesThatWereFound: a namespace that was found in four minutes, by search for one whose names have the 32 bits of another's.
+func TestNamesThatWereFound(t *testing.T) {
+	victim, attacker := types.NamespacedName{Namespace: "fleet", Name: "w1"}, types.NamespacedName{Namespace: "team-6u0b9ab", Name: "w1"}
+	if a, b := identity.FluxObject("chandler", victim, "hello"), identity.FluxObject("chandler", attacker, "hello"); a == b {
+		t.Errorf("two clusters have the name %s", a)
 	}
 }

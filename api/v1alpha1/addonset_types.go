@@ -295,11 +295,15 @@ type AddonSetStatus struct {
 	// +optional
 	Removals *Removals `json:"removals,omitempty"`
 	// orphans are add-ons of this set that the hub has let go and that, as far as it knows, are still on their
-	// clusters: the last 20. The hub takes one off the list when the add-on is delivered there again.
+	// clusters: the last 20, and those whose deliveries wait to be named here. The hub takes one off the list when the
+	// add-on is delivered there again.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:MaxItems=200
 	Orphans []Orphan `json:"orphans,omitempty"`
+	// orphansOmitted is how many older orphans the list has left out.
+	// +optional
+	OrphansOmitted int32 `json:"orphansOmitted,omitempty"`
 }
 
 // ClusterCounts counts the clusters of a set.

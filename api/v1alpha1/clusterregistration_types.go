@@ -249,11 +249,15 @@ type ClusterRegistrationStatus struct {
 	// +kubebuilder:validation:MaxItems=20
 	Sets []SetResult `json:"sets,omitempty"`
 	// orphans are add-ons that the hub has let go and that, as far as it knows, are still on the cluster: the last
-	// 20. The hub takes one off the list when the add-on is delivered again.
+	// 20, and those whose deliveries wait to be named here. The hub takes one off the list when the add-on is delivered
+	// again.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:MaxItems=200
 	Orphans []Orphan `json:"orphans,omitempty"`
+	// orphansOmitted is how many older orphans the list has left out.
+	// +optional
+	OrphansOmitted int32 `json:"orphansOmitted,omitempty"`
 	// originUID is the UID of the origin when the hub last saw it. If it is set and the origin is missing, the origin
 	// was deleted; see originSeenBy.
 	// +optional

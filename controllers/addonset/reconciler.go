@@ -381,7 +381,8 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 		}
 	}
 	r.registry.count(client.ObjectKeyFromObject(set), without)
-	set.Status.Orphans = teardown.Orphans(set.Status.Orphans, list.Items, nil)
+	orphans, omitted := teardown.Orphans(set.Status.Orphans, list.Items, nil)
+	set.Status.Orphans, set.Status.OrphansOmitted = orphans, set.Status.OrphansOmitted+omitted
 	f.sum()
 	set.Status.Clusters = &f.counts
 	if selector != nil && f.counts.Matched == 0 {

@@ -92,7 +92,7 @@ func TestAbout(t *testing.T) {
 func TestTold(t *testing.T) {
 	since := metav1.NewTime(moment)
 	d := leaving(hubv1.AddonStatus{Name: "a", State: hubv1.AddonOrphaned, Since: &since})
-	list := teardown.Orphans(nil, []hubv1.AddonDelivery{*d.AddonDelivery}, nil)
+	list, _ := teardown.Orphans(nil, []hubv1.AddonDelivery{*d.AddonDelivery}, nil)
 	reg := func(orphans []hubv1.Orphan, deleting bool) *hubv1.ClusterRegistration {
 		r := &hubv1.ClusterRegistration{Status: hubv1.ClusterRegistrationStatus{Orphans: orphans}}
 		if deleting {

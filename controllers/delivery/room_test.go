@@ -276,13 +276,13 @@ func (m *room) bookkeeping() {
 			mine := slices.DeleteFunc(slices.Clone(all.Items), func(d hubv1.AddonDelivery) bool {
 				return d.Spec.RegistrationRef.Key() != client.ObjectKeyFromObject(reg)
 			})
-			reg.Status.Orphans = teardown.Orphans(reg.Status.Orphans, mine, nil)
+			reg.Status.Orphans, _ = teardown.Orphans(reg.Status.Orphans, mine, nil)
 			m.must(m.api.Status().Update(ctx, reg))
 		}
 		for i := range sets.Items {
 			set := &sets.Items[i]
 			mine := slices.DeleteFunc(slices.Clone(all.Items), func(d hubv1.AddonDelivery) bool { return d.SetKey() != client.ObjectKeyFromObject(set) })
-			set.Status.Orphans = teardown.Orphans(set.Status.Orphans, mine, nil)
+			set.Status.Orphans, _ = teardown.Orphans(set.Status.Orphans, mine, nil)
 			m.must(m.api.Status().Update(ctx, set))
 		}
 	})

@@ -53,6 +53,7 @@ func collectSets(list *hubv1.AddonSetList, out chan<- prometheus.Metric) {
 			held = int(h.Count)
 		}
 		gauge(out, setHeld, float64(held), name)
+		gauge(out, setOrphans, float64(len(set.Status.Orphans)+int(set.Status.OrphansOmitted)), name)
 		collectRollout(set.Status.Rollout, name, out)
 		if c := set.Status.Clusters; c != nil {
 			for state, n := range map[string]int32{

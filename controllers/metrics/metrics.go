@@ -46,6 +46,8 @@ var (
 		"1 if an AddonSet is Ready, else 0.", []string{"addonset"}, nil)
 	setStalled = prometheus.NewDesc("chandler_addonset_stalled",
 		"1 if an AddonSet does not compile, else 0.", []string{"addonset"}, nil)
+	setOrphans = prometheus.NewDesc("chandler_addonset_orphans",
+		"Add-ons of the set that the hub let go and has not delivered again, those that its status has left out included.", []string{"addonset"}, nil)
 	setHeld = prometheus.NewDesc("chandler_addonset_held_removals",
 		"Clusters for which the removal guard of an AddonSet holds something back.", []string{"addonset"}, nil)
 	setRollout = prometheus.NewDesc("chandler_addonset_rollout",
@@ -108,7 +110,7 @@ type Collector struct {
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		registrations, deliveries, addons, addonSets, registrationReachable, registrationSuspended, credentialExpiry,
-		setReady, setStalled, setHeld, setRollout, setWaves, setClusters, setAddons,
+		setReady, setStalled, setHeld, setOrphans, setRollout, setWaves, setClusters, setAddons,
 	} {
 		out <- d
 	}

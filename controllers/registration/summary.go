@@ -106,7 +106,8 @@ func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.Cluster
 	slices.Sort(out.leaving)
 	slices.Sort(out.suspended)
 	slices.SortFunc(out.unready, func(a, b unready) int { return cmp.Compare(a.set, b.set) })
-	reg.Status.Orphans = teardown.Orphans(reg.Status.Orphans, deliveries, r.scopesOf(ctx, reg))
+	orphans, omitted := teardown.Orphans(reg.Status.Orphans, deliveries, r.scopesOf(ctx, reg))
+	reg.Status.Orphans, reg.Status.OrphansOmitted = orphans, reg.Status.OrphansOmitted+omitted
 	if instead != nil { // a drain is over when all is gone from the cluster, through whichever registration it came
 		if err := r.leftThrough(ctx, instead, &out); err != nil {
 			return out, err

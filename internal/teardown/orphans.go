@@ -12,34 +12,51 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
-// maxOrphans is how many orphans a status names.
-const maxOrphans = 20
+// maxOrphans is how many orphans a status names, and maxWaiting how many while deliveries wait to be named.
+const (
+	maxOrphans = 20
+	maxWaiting = 200
+)
 
-// Orphans updates a list of orphans from deliveries: it adds what they have let go, and drops what they deliver
-// again. The newest come first, and the oldest are dropped. scope names the scope of a namespace, in which the names of
-// add-ons are unique on a cluster; nil if all are in one.
-func Orphans(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery, scope func(namespace string) string) []hubv1.Orphan {
-	out := slices.Clone(list)
+// Orphans updates a list of orphans from deliveries: it adds what they have let go, and takes off what they deliver
+// again. The newest come first. It returns how many of the oldest the list names no more. One whose delivery is still
+// there is not left out, since the delivery waits until it is named: so each is counted once. scope names the scope of a
+// namespace, in which the names of add-ons are unique on a cluster; nil if all are in one.
+func Orphans(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery, scope func(namespace string) string) (out []hubv1.Orphan, omitted int32) {
+	var waiting []hubv1.Orphan
+	old := slices.Clone(list)
 	for i := range deliveries {
 		for _, a := range deliveries[i].Status.Addons {
 			switch {
 			case a.State == hubv1.AddonOrphaned:
 				o := OrphanOf(&deliveries[i], a)
-				out = append(slices.DeleteFunc(out, func(old hubv1.Orphan) bool { return sameOrphan(old, o) }), o)
-			case len(out) > 0 && a.AppliedGeneration > 0 && a.State != hubv1.AddonRemoving:
+				old = slices.DeleteFunc(old, func(old hubv1.Orphan) bool { return sameOrphan(old, o) })
+				waiting = append(waiting, o)
+			case len(old) > 0 && a.AppliedGeneration > 0 && a.State != hubv1.AddonRemoving:
 				o := OrphanOf(&deliveries[i], a)
-				out = slices.DeleteFunc(out, func(old hubv1.Orphan) bool { return sameAddon(old, o, scope) })
+				old = slices.DeleteFunc(old, func(old hubv1.Orphan) bool { return sameAddon(old, o, scope) })
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b hubv1.Orphan) int {
-		return cmp.Or(b.Since.Compare(a.Since.Time), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.AddonSet, b.AddonSet),
-			cmp.Compare(a.Addon, b.Addon))
-	})
-	if len(out) == 0 {
-		return nil
+	slices.SortFunc(waiting, newestFirst)
+	if late := len(waiting) - maxWaiting; late > 0 {
+		waiting = waiting[late:] // the newest wait until the others have been named
 	}
-	return out[:min(maxOrphans, len(out))]
+	slices.SortFunc(old, newestFirst)
+	if keep := max(0, maxOrphans-len(waiting)); len(old) > keep {
+		old, omitted = old[:keep], int32(len(old)-keep) //nolint:gosec // at most maxWaiting
+	}
+	out = append(waiting, old...)
+	if len(out) == 0 {
+		return nil, omitted
+	}
+	slices.SortFunc(out, newestFirst)
+	return out, omitted
+}
+
+func newestFirst(a, b hubv1.Orphan) int {
+	return cmp.Or(b.Since.Compare(a.Since.Time), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.AddonSet, b.AddonSet),
+		cmp.Compare(a.Addon, b.Addon))
 }
 
 // OrphanOf returns what is remembered of an add-on that was let go.
@@ -55,14 +72,14 @@ func OrphanOf(d *hubv1.AddonDelivery, a hubv1.AddonStatus) hubv1.Orphan {
 	return o
 }
 
-// Recorded returns whether a list holds an orphan, or has dropped it for newer ones.
+// Recorded returns whether a list holds an orphan.
 func Recorded(list []hubv1.Orphan, o hubv1.Orphan) bool {
 	for _, there := range list {
 		if sameOrphan(there, o) && !there.Since.Time.Before(o.Since.Time) {
 			return true
 		}
 	}
-	return len(list) == maxOrphans && !o.Since.After(list[maxOrphans-1].Since.Time)
+	return false
 }
 
 // sameAddon returns whether two orphans are of one add-on, whichever sets have delivered it. Across scopes it is another one: what a

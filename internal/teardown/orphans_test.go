@@ -4,6 +4,7 @@ package teardown_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,7 +38,7 @@ func names(list []hubv1.Orphan) []string {
 }
 
 func TestOrphans(t *testing.T) {
-	first := teardown.Orphans(nil, []hubv1.AddonDelivery{deliveryOf("base", "one", orphaned("a", time.Minute), orphaned("b", time.Hour)), deliveryOf("base", "two", orphaned("a", time.Second))}, nil)
+	first, _ := teardown.Orphans(nil, []hubv1.AddonDelivery{deliveryOf("base", "one", orphaned("a", time.Minute), orphaned("b", time.Hour)), deliveryOf("base", "two", orphaned("a", time.Second))}, nil)
 	for name, tc := range map[string]struct {
 		deliveries []hubv1.AddonDelivery
 		want       []string
@@ -52,12 +53,13 @@ func TestOrphans(t *testing.T) {
 		"AllDeliveredAgain?": {[]hubv1.AddonDelivery{deliveryOf("base", "two", hubv1.AddonStatus{Name: "b", State: hubv1.AddonReady, AppliedGeneration: 1})}, []string{"two base a", "one base a", "one base b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(tc.want, names(teardown.Orphans(first, tc.deliveries, nil))); d != "" {
+			list, _ := teardown.Orphans(first, tc.deliveries, nil)
+			if d := cmp.Diff(tc.want, names(list)); d != "" {
 				t.Errorf("-want +got:\n%s", d)
 			}
 		})
 	}
-	if got := teardown.Orphans(nil, nil, nil); got != nil {
+	if got, omitted := teardown.Orphans(nil, nil, nil); got != nil || omitted != 0 {
 		t.Errorf("of nothing: %v", got)
 	}
 }
@@ -86,32 +88,55 @@ func TestOrphansOfOtherScopes(t *testing.T) {
 		"APlatformsForAnotherOfItsOwn": {"flux-system", "platform", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			list := teardown.Orphans(nil, []hubv1.AddonDelivery{in(tc.orphanIn, deliveryOf("base", "one", orphaned("logs", time.Minute)))}, scope)
-			if got := teardown.Orphans(list, []hubv1.AddonDelivery{in(tc.deliveredIn, deliveryOf("other", "one", ready))}, scope); len(got) != tc.want {
+			list, _ := teardown.Orphans(nil, []hubv1.AddonDelivery{in(tc.orphanIn, deliveryOf("base", "one", orphaned("logs", time.Minute)))}, scope)
+			if got, _ := teardown.Orphans(list, []hubv1.AddonDelivery{in(tc.deliveredIn, deliveryOf("other", "one", ready))}, scope); len(got) != tc.want {
 				t.Errorf("of %v is left %v", list, got)
 			}
 		})
 	}
 }
 
-// A list is bounded, and what it has dropped counts as told: nobody waits for it.
+// TestOrphansAreBounded: whatever leaves at once, each orphan is named while its delivery waits for that, and then it is named or counted.
 func TestOrphansAreBounded(t *testing.T) {
-	var list []hubv1.Orphan
-	oldest := deliveryOf("base", "c0", orphaned("a", time.Hour))
-	for i := range 25 {
-		list = teardown.Orphans(list, []hubv1.AddonDelivery{oldest, deliveryOf("base", fmt.Sprintf("c%d", i+1), orphaned("a", time.Minute-time.Duration(i)*time.Second))}, nil)
-	}
-	if len(list) != 20 || list[0].Cluster != "fleet/c25" {
-		t.Fatalf("%d orphans, the first is %v", len(list), list[0])
-	}
-	if o := teardown.OrphanOf(&oldest, oldest.Status.Addons[0]); !teardown.Recorded(list, o) || teardown.Recorded(list[:19], o) {
-		t.Error("what was dropped is waited for")
+	for _, clusters := range []int{20, 21, 30, 500} {
+		var waiting []hubv1.AddonDelivery
+		for i := range clusters {
+			waiting = append(waiting, deliveryOf("base", fmt.Sprintf("c%d", i), orphaned("a", time.Duration(i%3)*time.Second)))
+		}
+		list, omitted, named := []hubv1.Orphan(nil), int32(0), 0
+		for pass := 0; ; pass++ {
+			if pass > clusters {
+				t.Fatalf("%d clusters: %d deliveries wait for ever", clusters, len(waiting))
+			}
+			again, n := []hubv1.Orphan(nil), int32(0)
+			list, n = teardown.Orphans(list, waiting, nil)
+			omitted += n
+			if again, n = teardown.Orphans(list, waiting, nil); n != 0 || !cmp.Equal(list, again) {
+				t.Fatalf("%d clusters: a pass that sees the same counts %d, or names others", clusters, n)
+			}
+			if len(list) > 200 {
+				t.Fatalf("%d clusters: %d are named", clusters, len(list))
+			}
+			if len(waiting) == 0 {
+				break
+			}
+			waiting = slices.DeleteFunc(waiting, func(d hubv1.AddonDelivery) bool {
+				recorded := teardown.Recorded(list, teardown.OrphanOf(&d, d.Status.Addons[0]))
+				if recorded {
+					named++
+				}
+				return recorded
+			})
+		}
+		if len(list) != 20 || len(list)+int(omitted) != clusters || named != clusters {
+			t.Errorf("%d clusters: %d are named, %d counted, %d deliveries were named", clusters, len(list), omitted, named)
+		}
 	}
 }
 
 func TestRecorded(t *testing.T) {
 	d := deliveryOf("base", "one", orphaned("a", time.Minute))
-	list := teardown.Orphans(nil, []hubv1.AddonDelivery{d}, nil)
+	list, _ := teardown.Orphans(nil, []hubv1.AddonDelivery{d}, nil)
 	again := deliveryOf("base", "one", orphaned("a", 0))
 	other := deliveryOf("base", "two", orphaned("a", time.Minute))
 	for i, tc := range []struct {

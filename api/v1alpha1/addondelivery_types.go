@@ -241,7 +241,7 @@ type AddonDeliveryStatus struct {
 // +kubebuilder:printcolumn:name="Set",type=string,JSONPath=`.spec.addonSetRef.name`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Addons",type=string,JSONPath=`.status.addonCounts.summary`
-// +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.spec.revisionName`
+// +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.observedRevision`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`

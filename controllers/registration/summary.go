@@ -282,6 +282,9 @@ func rank(result string) int {
 // summarize sets Ready.
 func (r *Reconciler) summarize(reg *hubv1.ClusterRegistration, found resolution, refused *refusal, s served) {
 	out := summary(reg, found, refused, s)
+	if c := status.Find(reg, hubv1.UnregisteringCondition); c != nil && hubv1.Waits(c.Reason) && reg.DeletionTimestamp == nil {
+		out.Message = c.Message + "; " + out.Message
+	}
 	if s.doubt != "" {
 		out.Message += "; " + s.doubt
 	}

@@ -118,7 +118,7 @@ func Delivery(d *hubv1.AddonDelivery, now time.Time) Row {
 		addons, failed = cmp.Or(c.Summary, status.Fraction(c.Ready, c.Total)), failed || c.Failed > 0
 	}
 	return row(d, failed, ready, 4, 7, d.Namespace, d.Name, d.Spec.RegistrationRef.Key().String(), d.Spec.AddonSetRef.Name, ready, addons,
-		reason, age(d, now), d.Spec.RevisionName, d.Status.ReadyRevision, message)
+		reason, age(d, now), d.Status.ObservedRevision, d.Status.ReadyRevision, message)
 }
 
 // AddonColumns are those of `chandler get addons`.

@@ -6,7 +6,7 @@
 // written at once.
 //
 // A registration sums up its deliveries. Its counts wait longest, but its Ready is never older than theirs: it is
-// written with the first delivery whose Ready changes.
+// written with the first delivery whose Ready changes, and with the first add-on that is Ready.
 //
 // A reader can tell that a status has waited: until it is written, observedGeneration is the old one (kstatus:
 // InProgress), and readyRevision names the revision before.

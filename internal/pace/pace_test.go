@@ -96,6 +96,7 @@ func TestRegistration(t *testing.T) {
 	unprobed := registration(status.Working, hubv1.NotProbedReason, metav1.ConditionUnknown, hubv1.NotProbedReason, 0, 0)
 	idle := registration(status.Done, hubv1.NoAddonSetReason, metav1.ConditionTrue, hubv1.ProbeSucceededReason, 0, 0)
 	some := registration(status.Working, hubv1.ProgressingReason, metav1.ConditionTrue, hubv1.ProbeSucceededReason, 1, 3)
+	begun := registration(status.Working, hubv1.ProgressingReason, metav1.ConditionTrue, hubv1.ProbeSucceededReason, 0, 3)
 	more := registration(status.Working, hubv1.ProgressingReason, metav1.ConditionTrue, hubv1.ProbeSucceededReason, 2, 3)
 	all := registration(status.Done, hubv1.SucceededReason, metav1.ConditionTrue, hubv1.ProbeSucceededReason, 3, 3)
 	failed := registration(status.Broken, hubv1.AddonsFailedReason, metav1.ConditionTrue, hubv1.ProbeSucceededReason, 2, 3)
@@ -110,7 +111,8 @@ func TestRegistration(t *testing.T) {
 		"the first look":              {none, unprobed, false, true},
 		"the first answer":            {none, idle, false, false},
 		"the answer comes":            {unprobed, idle, false, false},
-		"a set is to be delivered":    {idle, some, false, true},
+		"a set is to be delivered":    {idle, begun, false, true},
+		"the first is Ready":          {begun, some, true, false},
 		"its delivery is not Ready":   {idle, some, true, false},
 		"one more is Ready":           {some, more, true, true},
 		"at work again":               {all, some, true, false},
@@ -119,6 +121,7 @@ func TestRegistration(t *testing.T) {
 		"a set leaves that never was": {some, leaving, true, true},
 		"it has left":                 {leaving, all, false, false},
 		"the last one has left":       {leaving, idle, false, false},
+		"it is wanted again":          {leaving, some, true, false},
 		"all are Ready":               {more, all, false, false},
 		"one failed":                  {some, failed, true, false},
 		"recovering":                  {failed, some, true, false},

@@ -36,10 +36,10 @@ func Delivery(before, after *hubv1.AddonDelivery) bool {
 
 // Registration is the same for a registration: how many add-ons are Ready, which sets deliver, and that it has not
 // been probed yet. unready is true if one of its deliveries is not Ready, or leaves: the registration must not report
-// Ready for longer than they do.
+// Ready for longer than they do. Nor must it say that nothing is Ready, or that something leaves, when that is over.
 func Registration(before, after *hubv1.ClusterRegistration, unready bool) bool {
 	was, is := status.IsTrue(before, hubv1.ReadyCondition), status.IsTrue(after, hubv1.ReadyCondition)
-	if was && !is && unready || is && !was && !fresh(before) {
+	if was && !is && unready || is && !was && !fresh(before) || begins(before, after) {
 		return false
 	}
 	if after.DeletionTimestamp != nil || equality.Semantic.DeepEqual(before.Status, after.Status) || !onTheWay(before, after) {
@@ -54,6 +54,21 @@ func Registration(before, after *hubv1.ClusterRegistration, unready bool) bool {
 		s.Conditions = without(s.Conditions)
 	}
 	return equality.Semantic.DeepEqual(a, b)
+}
+
+// begins returns whether the first add-on is Ready, or nothing leaves any more.
+func begins(before, after *hubv1.ClusterRegistration) bool {
+	left := func(reg *hubv1.ClusterRegistration) bool {
+		return status.Reason(reg, hubv1.ReadyCondition) == hubv1.AddonsLeavingReason
+	}
+	return readyOf(before) == 0 && readyOf(after) > 0 || left(before) && !left(after)
+}
+
+func readyOf(reg *hubv1.ClusterRegistration) int32 {
+	if c := reg.Status.AddonCounts; c != nil {
+		return c.Ready
+	}
+	return 0
 }
 
 // Delay returns how long a status that reports progress waits, given the status that was written last.

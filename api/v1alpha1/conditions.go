@@ -172,7 +172,8 @@ const (
 	// LabelRemovedReason: the register label was taken off the origin, and the delay runs.
 	LabelRemovedReason = "LabelRemoved"
 	// OriginMissingReason: the origin, a Secret, is gone or is being deleted. Its cluster lives on, and the grace
-	// runs. Also of DeletionHeld: the Secret went after the registration had been deleted.
+	// runs. Also of DeletionHeld: the Secret went after the registration had been deleted. Also of Ready, of an AddonDelivery:
+	// the origin, of whatever kind, does not exist or cannot be read, so that nothing is rendered. What is delivered stays as it is.
 	OriginMissingReason = "OriginMissing"
 	// OriginLostReason: the grace is over. The hub lets the add-ons go and does not uninstall them, as far as the
 	// sets' removal guards grant it.

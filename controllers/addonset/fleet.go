@@ -27,6 +27,8 @@ type fleet struct {
 	behind, failedBehind []string
 	// failed names the other clusters with a failed add-on, with the reason: they were Ready on the newest revision before.
 	failed []string
+	// originless names the clusters on which nothing changes while their origin cannot be read.
+	originless []string
 	// suspended names the clusters with an add-on that somebody has suspended.
 	suspended []string
 	// without counts the clusters that get nothing of the set, because other sets deliver all of its add-ons there.
@@ -107,6 +109,9 @@ func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) 
 		f.counts.Offline++
 	}
 	paused, why := f.look(d)
+	if status.Reason(d, hubv1.ReadyCondition) == hubv1.OriginMissingReason {
+		f.originless = append(f.originless, name)
+	}
 	given := identity.SameContent(d.Spec.RevisionName, set.Status.Revision)
 	paused = paused || unserved(d)
 	if paused {
@@ -152,7 +157,7 @@ func (f *fleet) look(d *hubv1.AddonDelivery) (paused bool, why string) {
 
 // sum sorts the names that were collected.
 func (f *fleet) sum() {
-	for _, names := range [][]string{f.behind, f.failedBehind, f.failed, f.suspended} {
+	for _, names := range [][]string{f.behind, f.failedBehind, f.failed, f.originless, f.suspended} {
 		slices.Sort(names)
 	}
 	f.counts.ReadySummary = status.Fraction(f.counts.Ready, f.counts.Matched)
@@ -248,6 +253,9 @@ func (f *fleet) notes() string {
 		if len(f.suspended) > 0 {
 			m += ", `flux suspend`: " + status.List(f.suspended, 3)
 		}
+	}
+	if len(f.originless) > 0 {
+		m += "; nothing changes where the origin cannot be read: " + status.List(f.originless, 3)
 	}
 	if len(f.lost) > 0 {
 		var lost []string

@@ -260,8 +260,8 @@ func (c *cluster) unserved() string {
 	return fmt.Sprintf("ClusterRegistration %s/%s of the same cluster is served, and not this one", c.instead.Namespace, c.instead.Name)
 }
 
-// gatherOrigin reads the object that expressions see as origin. If it does not exist any more, or cannot be read,
-// there is none: an add-on whose expressions read it does not render, and stays as it is.
+// gatherOrigin reads the object that expressions see as origin, and that has some of the cluster's variables. If it does not exist any
+// more, or cannot be read, nothing is rendered: see originless.
 func (r *Reconciler) gatherOrigin(ctx context.Context, c *cluster) error {
 	if c.registration == nil || c.registration.Spec.OriginRef == nil {
 		return nil
@@ -273,6 +273,18 @@ func (r *Reconciler) gatherOrigin(ctx context.Context, c *cluster) error {
 	obj, _, err := r.Origins.Get(ctx, kind, types.NamespacedName{Namespace: c.key.Namespace, Name: c.registration.Spec.OriginRef.Name})
 	c.origin = obj
 	return err
+}
+
+// originless says that the origin of the cluster does not exist, or cannot be read; "" if it can, or if the registration names none.
+// Nothing is rendered without it: what it does not say is unknown, and not absent.
+func (c *cluster) originless() string {
+	if c.registration == nil || c.registration.Spec.OriginRef == nil || c.origin != nil {
+		return ""
+	}
+	ref := c.registration.Spec.OriginRef
+	return fmt.Sprintf("%s %s/%s, the origin of the cluster, does not exist or cannot be read: what is delivered stays as it is, and the hub "+
+		"makes and changes nothing until it can read the origin again. Bring the origin back, or delete ClusterRegistration %s",
+		ref.Kind, c.key.Namespace, ref.Name, c.key)
 }
 
 // gatherDelivery reads the set of a delivery, and decides by it who made the delivery. in is the cache's own object,

@@ -101,6 +101,10 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 		HubID: r.Config.HubID, Namespace: d.Namespace, Set: d.Spec.AddonSetRef.Name, Delivery: d.Name, Registration: c.key, Chart: r.Config.Chart,
 		FluxShards: r.Config.FluxShards,
 	}
+	if why := c.originless(); why != "" {
+		d.reason, d.unrenderable = hubv1.OriginMissingReason, why
+		return nil
+	}
 	in := &render.Input{Cluster: facts.Cluster(c.registration, c.origin), Identity: facts.Identity(c.registration),
 		Overrides: c.registration.Spec.Overrides, ServiceAccount: c.registration.Spec.ServiceAccountName, Now: c.now}
 	if why := r.identityRefusal(c, d.Namespace); in.Identity != "" && why != "" {

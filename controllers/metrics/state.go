@@ -105,7 +105,7 @@ func setState(set *hubv1.AddonSet) string {
 // deliveryStates are the reasons of an AddonDelivery's Ready.
 var deliveryStates = []string{
 	hubv1.AddonsReadyReason, hubv1.ProgressingReason, hubv1.AddonsFailedReason, hubv1.RenderFailedReason, hubv1.ReadFailedReason,
-	hubv1.FactUnknownReason, hubv1.SourceNotFoundReason,
+	hubv1.FactUnknownReason, hubv1.SourceNotFoundReason, hubv1.OriginMissingReason,
 	hubv1.FluxObjectsInFolderReason, hubv1.TeamForbiddenReason, hubv1.DefaultServiceAccountReason,
 	hubv1.IdentityForbiddenReason, hubv1.InvalidSpecReason, hubv1.RegistrationNotFoundReason, hubv1.RevisionNotFoundReason, hubv1.FrozenReason,
 	hubv1.AddonsLostReason, hubv1.SuspendedReason, hubv1.RemovalsHeldReason, hubv1.WaitingForClusterReason,

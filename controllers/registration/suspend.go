@@ -38,9 +38,7 @@ func (r *Reconciler) suspend(reg *hubv1.ClusterRegistration, obj *unstructured.U
 		facts.DownSince = reachable.LastTransitionTime.Time
 		facts.Fleet.Probed, facts.Fleet.Failed = r.Pool.Recent(now.Add(-r.moment())) // looks at all of the fleet
 	}
-	if kind, err := kindOf(reg); err == nil {
-		facts.Expected, facts.Maintenance = kind.Still(obj), kind.Maintenance(obj)
-	}
+	facts.Expected, facts.Maintenance = said(reg, obj)
 	d := breaker.Decide(facts)
 	if d.Reason == "" {
 		status.Clear(reg, hubv1.SuspendedCondition)
@@ -53,6 +51,25 @@ func (r *Reconciler) suspend(reg *hubv1.ClusterRegistration, obj *unstructured.U
 		status.Set(reg, hubv1.MaintenanceCondition, metav1.ConditionTrue, m.Reason, m.Message, now)
 	}
 	return d.Wait, d.Doubt
+}
+
+// said returns the states that the origin says. While it does not exist, or cannot be read, they are those that it said last, as the
+// conditions have them: absence resumes nothing.
+func said(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) (still, maintenance breaker.State) {
+	kind, err := kindOf(reg)
+	if err != nil {
+		return breaker.State{}, breaker.State{}
+	}
+	if obj != nil || reg.Spec.OriginRef == nil {
+		return kind.Still(obj), kind.Maintenance(obj)
+	}
+	if c := status.Find(reg, hubv1.SuspendedCondition); c != nil && c.Reason != hubv1.PausedReason && c.Reason != hubv1.ClusterUnreachableReason {
+		still = breaker.State{Reason: c.Reason, Message: c.Message}
+	}
+	if c := status.Find(reg, hubv1.MaintenanceCondition); c != nil {
+		maintenance = breaker.State{Reason: c.Reason, Message: c.Message}
+	}
+	return still, maintenance
 }
 
 func kindOf(reg *hubv1.ClusterRegistration) (origin.Kind, error) {

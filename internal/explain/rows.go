@@ -53,7 +53,7 @@ func (e *explainer) absent(s *set, addon string) Row {
 
 // held are the reasons of a delivery that cannot be rendered as a whole: its add-ons stay as they are.
 var held = []string{hubv1.RevisionNotFoundReason, hubv1.InvalidSpecReason, hubv1.RenderFailedReason, hubv1.FactUnknownReason,
-	hubv1.ReadFailedReason, hubv1.RegistrationNotFoundReason}
+	hubv1.OriginMissingReason, hubv1.ReadFailedReason, hubv1.RegistrationNotFoundReason}
 
 // trouble returns the problem of a whole set that is on the cluster.
 func (e *explainer) trouble(s *set) (Row, bool) {

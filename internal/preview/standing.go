@@ -52,6 +52,10 @@ func (m *member) kind() (origin.Kind, error) {
 // paused says why the Flux objects of a cluster are suspended, and until when: by what the registration and its origin say, and by what
 // the hub has found out about a cluster that does not answer.
 func (r *renderer) paused(m *member) (why, ends string) {
+	switch status.Reason(m.registration, hubv1.KubeConfigValidCondition) {
+	case hubv1.OriginNotFoundReason, hubv1.OriginKindNotInstalledReason:
+		return "suspended: the hub cannot read the origin of the cluster", "when the hub can read the origin"
+	}
 	was := status.Find(m.registration, hubv1.SuspendedCondition)
 	facts := breaker.Facts{Pause: m.registration.Spec.Pause, Answered: true, Now: r.options.Now}
 	if was != nil && was.Reason == hubv1.ClusterUnreachableReason {

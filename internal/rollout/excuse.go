@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // excuse is why nobody waits for an add-on.
@@ -32,8 +33,12 @@ var excuses = map[hubv1.AddonState]excuse{
 	hubv1.AddonWaitingForNodes: nodeless,
 }
 
-// Excused returns whether nobody who waits for a set should wait for a cluster, since an add-on cannot go on there.
+// Excused returns whether nobody who waits for a set should wait for a cluster, since an add-on cannot go on there, or nothing
+// can: its origin cannot be read.
 func Excused(d *hubv1.AddonDelivery) bool {
+	if status.Reason(d, hubv1.ReadyCondition) == hubv1.OriginMissingReason {
+		return true
+	}
 	c := Cluster{Start: d.Spec.Start, Nodeless: whose(d, nodeless)}
 	lost := c.lostNodes() && !ready(d)
 	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {

@@ -103,7 +103,7 @@ func pardon(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) string {
 		return why
 	}
 	switch reason := status.Reason(d, hubv1.ReadyCondition); reason {
-	case hubv1.DuplicateReason, hubv1.AddonsLostReason:
+	case hubv1.DuplicateReason, hubv1.AddonsLostReason, hubv1.OriginMissingReason:
 		if !status.IsTrue(d, hubv1.ReadyCondition) {
 			return reason
 		}

@@ -27,6 +27,12 @@ func observed(state hubv1.AddonState, change func(*hubv1.AddonDelivery, *hubv1.C
 
 // Whoever waits for a set waits for the clusters that its rollout waits for, and for no others.
 func TestOneTableOfExcuses(t *testing.T) {
+	c, d := observed(hubv1.AddonReady, func(d *hubv1.AddonDelivery, _ *hubv1.ClusterRegistration) {
+		status.Set(d, hubv1.ReadyCondition, "False", hubv1.OriginMissingReason, "", time.Unix(0, 0))
+	})
+	if !rollout.Excused(d) || c.Excused != hubv1.OriginMissingReason {
+		t.Errorf("its origin is missing: for the set %t, and for its rollout %q", rollout.Excused(d), c.Excused)
+	}
 	for _, state := range []hubv1.AddonState{
 		hubv1.AddonReady, hubv1.AddonProgressing, hubv1.AddonWaitingForDependency, hubv1.AddonWaitingForCluster, hubv1.AddonWaitingForNodes,
 		hubv1.AddonPaused, hubv1.AddonUnreachable, hubv1.AddonExcluded, hubv1.AddonFailed, hubv1.AddonSuspended, hubv1.AddonLostTo,

@@ -39,11 +39,25 @@ func outageVerbs() map[string]verb {
 			w.patch(c.registration(), `{"metadata":{"annotations":{%q:"true"}}}`, hubv1.ForceUnregisterAnnotation)
 		}),
 		"kamaji": {"served|unserved", 1, func(w *World, f []string) string { w.serve(f[0] == "served"); return "" }},
+		"state":  named("WORD", 1, func(w *World, c *cluster, f []string) { w.enter(c, f[0]) }),
 		"drain":  named("TIMEOUT|-", 1, func(w *World, c *cluster, f []string) { w.drain(c, f[0]) }),
 		"kill": {"WRITES before|after", 2, func(w *World, f []string) string {
 			return w.plan(f, map[string]string{"before": "kill", "after": "killed"})
 		}},
 	}
+}
+
+// enter has Kamaji say in which state a cluster is.
+func (w *World) enter(c *cluster, state string) {
+	o := w.server.Get(c.origin())
+	if c.provider != "Kamaji" || o == nil {
+		return
+	}
+	next := apiserver.Clone(o)
+	next["status"] = apiserver.Object{"kubeconfig": apiserver.Object{"admin": apiserver.Object{"secretName": c.secret().Name}},
+		"kubernetesResources": apiserver.Object{"version": apiserver.Object{"status": state}}}
+	_, err := w.server.Update("user", "status", c.origin(), next, true)
+	w.refused(err)
 }
 
 // outages draws from a lot when the hub stops, what time passes until it starts, and what may come to an end meanwhile.

@@ -43,7 +43,7 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 			c.lookAgain(wait)
 			continue
 		}
-		again = again || d.Status.ReadyRevision != d.before.Status.ReadyRevision || d.recordedNow() || c.gated() && d.readyNow()
+		again = again || !d.Status.ReadyTime.Equal(d.before.Status.ReadyTime) || d.recordedNow() || c.gated() && d.readyNow()
 		if err := apply.Status(ctx, r.Client, d.before, d.AddonDelivery); err != nil {
 			errs = append(errs, err)
 			continue

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -52,7 +53,8 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 		a := assembly.Delivery{
 			Namespace: d.Namespace, Set: d.Spec.AddonSetRef.Name, Name: d.Name, Platform: r.Config.IsPlatform(d.Namespace),
 			Leaving: d.leaving, Result: d.result, Stays: d.stays, Over: c.over(d), Pending: pending,
-			Latched: d.Status.ObservedRevision == d.Spec.RevisionName, Ready: d.Status.ReadyRevision == d.Spec.RevisionName,
+			Latched: d.Status.ObservedRevision == d.Spec.RevisionName,
+			Ready:   d.Status.ReadyRevision == d.Spec.RevisionName && !d.readyBefore(c.since()),
 		}
 		switch {
 		case d.program != nil:
@@ -74,6 +76,19 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 		maps.Copy(c.yields, out.Yields)
 	}
 	return ctx.Err() // else all that could not be read for that would look like a failure of each delivery
+}
+
+// since is when the registration came to be of its present cluster; zero if that is not known.
+func (c *cluster) since() time.Time {
+	if c.registration == nil || c.registration.Status.ClusterSince == nil {
+		return time.Time{}
+	}
+	return c.registration.Status.ClusterSince.Time
+}
+
+// readyBefore returns whether a delivery was Ready last before a time.
+func (d *delivery) readyBefore(t time.Time) bool {
+	return d.Status.ReadyTime != nil && d.Status.ReadyTime.Time.Before(t)
 }
 
 // prune forgets the deliveries of a cluster that are gone, whoever has let them go, and the documents to which those that are there do not

@@ -38,7 +38,7 @@ func (c *cluster) standsBackOf(before string) string {
 // snapshot returns what the status of each of the cluster's deliveries is made from.
 func (c *cluster) snapshot(l *ledger, steps []plan.Step, outcomes map[plan.Key]outcome) *report.Cluster {
 	pass := &report.Cluster{
-		Now: c.now, Registration: c.key, Registered: c.registration != nil, Answered: c.answered(),
+		Now: c.now, Since: c.since(), Registration: c.key, Registered: c.registration != nil, Answered: c.answered(),
 		Reachable: c.reachable(), Unprobed: c.unprobed(), Suspended: c.suspended(),
 		Objects: make(map[plan.Key]*report.Object, len(c.objects)), Steps: make([]report.Step, 0, len(steps)),
 		Removed: l.wasRemoved,

@@ -40,9 +40,9 @@ type Delivery struct {
 	Moves map[string][]hubv1.MovedAddon
 	// DependsOn names sets of the same namespace, and Pending those of them that are about to be delivered here.
 	DependsOn, Pending []string
-	// Latched is true if all objects of the present revision have been written once: then no gate closes again.
+	// Latched is true if all objects of the present revision have been written once: then no gate closes again for one that is there.
 	Latched bool
-	// Ready is true if every add-on has been Ready on the present revision.
+	// Ready is true if every add-on has been Ready on the present revision, on the present cluster.
 	Ready bool
 }
 
@@ -74,6 +74,8 @@ type Input struct {
 	Deliveries []Delivery
 	Live       []Live
 	Foreign    []Foreign
+	// End is true if all that depends on something counts as having come after it: where it all leads to.
+	End bool
 }
 
 // Portion is the part of a delivery that it may deliver on this cluster.

@@ -130,8 +130,21 @@ func TestAssemble(t *testing.T) {
 		},
 		"ALatchNeverCloses": {
 			assembly.Input{Deliveries: []assembly.Delivery{with(delivery("s", object("ks a", "b"), object("b")), func(d *assembly.Delivery) { d.Latched = true })},
-				Live: []assembly.Live{live("s", object("b"), false)}},
+				Live: []assembly.Live{live("s", object("ks a"), true), live("s", object("b"), false)}},
 			"s: a\ns: b",
+		},
+		"ALatchIsOfWhatIsThere": {
+			assembly.Input{Deliveries: []assembly.Delivery{with(delivery("s", object("ks a", "b"), object("b")), func(d *assembly.Delivery) { d.Latched = true })},
+				Live: []assembly.Live{live("s", object("b"), false)}},
+			"s: a gate(waits for add-on \"b\" (HelmRelease) to be Ready)\ns: b",
+		},
+		"ALatchIsOfTheClusterBefore": {
+			assembly.Input{Deliveries: []assembly.Delivery{with(delivery("s", object("ks a", "b"), object("b")), func(d *assembly.Delivery) { d.Latched = true })},
+				Live: []assembly.Live{with(live("s", object("ks a"), true), func(l *assembly.Live) { l.Going = true }), live("s", object("b"), false)}},
+			"s: a gate(waits for add-on \"b\" (HelmRelease) to be Ready)\ns: b",
+		},
+		"WhereItAllLeadsTo": {
+			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", object("ks a", "b"), object("b"))}, End: true}, "s: a\ns: b",
 		},
 		"WhatIsNotHereIsIgnored": {
 			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", object("ks a", "gone", "other/c"))}}, "s: a",

@@ -74,7 +74,8 @@ func (a *assembler) set(namespace, name string) *Delivery {
 }
 
 // gates sets the gate of each object. A gate is a latch: once the revision has been written in full, it never closes
-// again. An object that another add-on of its set is to take over has a gate even then.
+// again for an object that is there. One that is to be made has its gate even then: the cluster may be another one, or its add-on may have
+// been left out until now. So has an object that another add-on of its set is to take over.
 func (a *assembler) gates() {
 	for i := range a.out {
 		d := &a.in.Deliveries[i]
@@ -84,7 +85,7 @@ func (a *assembler) gates() {
 			if w.Gate = whole; w.Gate == "" {
 				w.Gate = a.addonGate(d, w)
 			}
-			if d.Latched || w.Gate == "" {
+			if a.in.End || d.Latched && a.here(w) || w.Gate == "" {
 				w.Gate = a.renamed(i, w)
 			}
 		}

@@ -89,7 +89,6 @@ func (m *member) key() types.NamespacedName {
 func (r *renderer) claimant(m *member, d *delivery) assembly.Delivery {
 	out := assembly.Delivery{
 		Namespace: d.set.Namespace, Set: d.set.Name, Name: d.name(m), Platform: d.reach.Platform, Priority: d.set.Spec.Priority, Result: d.result,
-		Latched: true, // no gate holds anything back: this is where it all leads to
 	}
 	if !r.fleet.dump() { // else the objects say who came first
 		out.Since = latest(d.set.CreationTimestamp, m.registration.CreationTimestamp)

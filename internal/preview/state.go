@@ -80,7 +80,7 @@ func assembleScopes(deliveries []assembly.Delivery, on *standing, scope func(str
 		at[s] = append(at[s], i)
 	}
 	for s, indices := range at {
-		part := assembly.Input{Foreign: on.foreign}
+		part := assembly.Input{Foreign: on.foreign, End: true}
 		for _, i := range indices {
 			part.Deliveries = append(part.Deliveries, deliveries[i])
 		}

@@ -35,7 +35,7 @@ func Status(c *Cluster, d *Delivery) (hubv1.AddonDeliveryStatus, status.Summary)
 	s.AddonCounts = Count(s.Addons)
 	ready := Ready(c.facts(d, &s))
 	unknown := !d.Leaving && (d.Result == nil || d.Frozen && d.hasAnother()) // nobody knows which revision the cluster has
-	if ready.Phase == status.Done && !unknown && (s.ReadyRevision != d.Spec.RevisionName || startedAgain(d)) {
+	if ready.Phase == status.Done && !unknown && (s.ReadyRevision != d.Spec.RevisionName || c.startedAgain(d)) {
 		s.ReadyRevision, s.ReadyTime = d.Spec.RevisionName, &now
 		if start := d.Spec.Start; start != nil && now.Before(&start.Time) {
 			s.ReadyTime = &start.Time // another hub, whose clock is ahead, has given it the revision
@@ -48,9 +48,10 @@ func Status(c *Cluster, d *Delivery) (hubv1.AddonDeliveryStatus, status.Summary)
 }
 
 // startedAgain returns whether the cluster has got its revision anew since it was Ready on it: it had another one in
-// between, or the rollout of a revision that failed is tried again.
-func startedAgain(d *Delivery) bool {
-	return d.Spec.Start != nil && d.Status.ReadyTime != nil && d.Status.ReadyTime.Before(&d.Spec.Start.Time)
+// between, or the rollout of a revision that failed is tried again, or the cluster is another one.
+func (c *Cluster) startedAgain(d *Delivery) bool {
+	was := d.Status.ReadyTime
+	return was != nil && (d.Spec.Start != nil && was.Before(&d.Spec.Start.Time) || was.Time.Before(c.Since))
 }
 
 // addons returns one status for each add-on, by name, without Since.

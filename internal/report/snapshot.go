@@ -19,8 +19,8 @@ import (
 
 // Cluster is what one pass of the hub has read of a cluster and done for it.
 type Cluster struct {
-	// Now is when the cluster was read.
-	Now time.Time
+	// Now is when the cluster was read. Since is when the registration came to be of its present cluster; zero if that is not known.
+	Now, Since time.Time
 	// Registration names the ClusterRegistration, and Registered is true if it exists.
 	Registration types.NamespacedName
 	Registered   bool

@@ -51,6 +51,7 @@ func TestUnregisterAgain(t *testing.T) {
 	}{
 		"Delivered":         {delivery("flux-system", named), nil, "fleet", false, true},
 		"DeliveredBeside":   {served(delivery("fleet", named)), nil, "fleet", false, true},
+		"BeingDeleted":      {delivery("flux-system", named), nil, "fleet", false, false},
 		"NothingDelivered":  {nil, nil, "fleet", false, false},
 		"NotTheHubs":        {delivery("flux-system", "forged"), nil, "fleet", false, false},
 		"OutOfReach":        {served(delivery("stranger", named)), nil, "fleet", false, false},
@@ -67,6 +68,9 @@ func TestUnregisterAgain(t *testing.T) {
 				labels = nil
 			}
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one", Labels: labels}}
+			if name == "BeingDeleted" {
+				secret.DeletionTimestamp, secret.Finalizers = &metav1.Time{Time: time.Now()}, []string{"foregroundDeletion"}
+			}
 			b := indextest.NoTeams(fake.NewClientBuilder().WithScheme(scheme)).WithObjects(secret).
 				WithIndex(&hubv1.ClusterRegistration{}, index.RegistrationOrigin, func(client.Object) []string { return nil }).
 				WithIndex(&hubv1.AddonDelivery{}, index.DeliveryRegistration, func(o client.Object) []string {

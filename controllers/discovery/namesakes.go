@@ -27,9 +27,10 @@ import (
 // unregisterAgain makes the registration of an origin that says it wants none, if deliveries of that registration
 // exist: nobody else would withdraw them. Somebody deleted the registration while it was wanted, so it was released
 // to be made again, and the label changed before that. An origin without a label may never have had that
-// registration: somebody may have written it by hand, and absence removes nothing.
+// registration: somebody may have written it by hand, and absence removes nothing. An origin that is being deleted has
+// no registration made: what was delivered stays, and the deliveries say so.
 func (r *Reconciler) unregisterAgain(ctx context.Context, req Request, obj *unstructured.Unstructured, verdict origin.Verdict) error {
-	if !verdict.AtOnce {
+	if !verdict.AtOnce || obj.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	if there, err := r.delivered(ctx, req.NamespacedName); err != nil || !there {

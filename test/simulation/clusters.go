@@ -105,7 +105,7 @@ contexts: [{name: c, context: {cluster: c, user: u}}]
 
 var (
 	serverLine = regexp.MustCompile(`server: "?https://([0-9.]+):6443`)
-	tokenLine  = regexp.MustCompile(`token: "?([a-z0-9-]+)`)
+	tokenLine  = regexp.MustCompile(`token: "?([a-z0-9.-]+)`)
 )
 
 // reach returns the cluster that a kubeconfig leads to, if it answers to it, and the Team that it is reached as; nil for its admin.

@@ -135,12 +135,18 @@ func (f *flux) work(w *World, k apiserver.Key) {
 	if k.Kind == "HelmRelease" {
 		hr := &helmv2.HelmRelease{}
 		must(w.server.Into(o, hr))
+		if f.waits(w, k, hr) {
+			return
+		}
 		failed = f.helm(w, k, hr)
 	} else {
 		ks := &kustomizev1.Kustomization{}
 		must(w.server.Into(o, ks))
 		if f.begins(k, ks) { // and says so
 			w.report(k, ks, metav1.ConditionUnknown, "Progressing", "Reconciliation in progress")
+		}
+		if f.waits(w, k, ks) {
+			return
 		}
 		failed = f.kustomize(w, k, ks)
 	}
@@ -173,6 +179,40 @@ func (f *flux) forgotten(w *World) {
 		}
 	}
 }
+
+// waits has an object wait for those that it depends on, and returns whether it does. Flux looks again in half a minute (checkDependencies of
+// either controller; --requeue-dependency).
+func (f *flux) waits(w *World, k apiserver.Key, obj runtime.Object) bool {
+	o := w.server.Get(k)
+	if nested(o, "spec", "suspend") == true || nested(o, "metadata", "deletionTimestamp") != nil {
+		return false
+	}
+	before, _ := nested(o, "spec", "dependsOn").([]any)
+	for _, ref := range before {
+		of := k
+		of.Name, _ = nested(ref, "name").(string)
+		if namespace, ok := nested(ref, "namespace").(string); ok {
+			of.Namespace = namespace
+		}
+		there := w.server.Get(of)
+		observed, _ := nested(there, "status", "observedGeneration").(int64)
+		conditions, _ := nested(there, "status", "conditions").([]any)
+		message := fmt.Sprintf("dependency '%s/%s' is not ready", of.Namespace, of.Name)
+		switch {
+		case there == nil:
+			message = fmt.Sprintf("unable to get '%s/%s' dependency: not found", of.Namespace, of.Name)
+		case observed == generationOf(there) && len(conditions) > 0 && nested(conditions[0], "status") == "True":
+			continue
+		}
+		w.addFinalizer(k)
+		w.report(k, obj, metav1.ConditionFalse, fluxmeta.DependencyNotReadyReason, message)
+		f.due[k] = w.clock.Now().Add(halfAMinute)
+		return true
+	}
+	return false
+}
+
+const halfAMinute = 30 * time.Second
 
 // begins returns whether kustomize-controller begins with another generation of an object that it may work on.
 func (f *flux) begins(k apiserver.Key, o *kustomizev1.Kustomization) bool {

@@ -88,6 +88,9 @@ func (w *World) startHub() {
 		if h.dead || w.tooLate(h, verb) {
 			return errCrashed, nil
 		}
+		if w.interleave(h); h.dead {
+			return errCrashed, nil
+		}
 		return w.gate(h, verb, k)
 	}
 	h.pool = probe.NewPool(probe.PoolOptions{Interval: w.config.ProbeInterval, Clock: w.clock, Random: func() float64 {

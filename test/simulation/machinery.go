@@ -67,12 +67,16 @@ func (w *World) first() (unit, bool) {
 func (w *World) reconcile(r *room, req string) {
 	w.reconciles++
 	w.running, w.at = r.name, r.hub
+	w.worksOn, w.request = r, req
 	err := w.caught(r, req)
 	w.running, w.at = "", nil
+	w.worksOn = nil
 	if w.done != nil {
 		w.done(r, req, err)
 	}
 	switch h := r.hub; {
+	case h.dead && h != w.hub && h != w.former: // it has ended, and so has what came between
+		return
 	case h.dead && h.leads:
 		if w.stopHub(); !w.away {
 			w.startHub()

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -192,10 +194,19 @@ func (w *World) checkDelivered() {
 		ready := len(conditions) > 0 && nested(conditions[0], "status") == "True"
 		key, _ := index.Registration(fmt.Sprint(nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation)))
 		excused := w.heirFails(o) // of what Flux has finished with, nobody says that it is Ready
-		if c := w.cluster(key.Name); c != nil && w.serves(c) && !ready && !excused && !w.leftToFlux(c, k) && !w.chartless(c, k) {
+		c := w.cluster(key.Name)
+		if c != nil && w.serves(c) && !ready && !excused && !w.waitsForStalled(c, o) && !w.leftToFlux(c, k) && !w.chartless(c, k) {
 			w.violated("convergence", "%s is not Ready: %v", k, conditions)
 		}
 	}
+}
+
+// waitsForStalled returns whether Flux waits for what an object depends on, which cannot come as things are: the statuses say so.
+func (w *World) waitsForStalled(c *cluster, o apiserver.Object) bool {
+	conditions, _ := nested(o, "status", "conditions").([]any)
+	_, name, _ := strings.Cut(setNameOf(o), "/")
+	return len(conditions) > 0 && nested(conditions[0], "reason") == fluxmeta.DependencyNotReadyReason && w.sets[name] != nil &&
+		slices.Contains(w.stalled(w.sets[name], c), apiserver.Label(o, hubv1.AddonLabel))
 }
 
 // leftToFlux returns whether nobody looks after a Flux object any more, and something says so: its delivery was

@@ -53,14 +53,17 @@ func DrawBreakGlass(seed uint64, steps int) []string {
 func drawAll(seed uint64, steps int) []string {
 	lots := func(of uint64) *draw { return &draw{rand.New(rand.NewPCG(seed, of))} }
 	d, more, expressions, registrations, teams, rollouts, outages := lots(42), lots(43), lots(44), lots(45), lots(46), lots(47), lots(48)
-	script := []string{
+	knobs := lots(49)
+	first := slices.Concat(knobs.knobs(), knobs.fleet())
+	script := append(slices.Clone(first),
 		"cluster w1 Secret tier=prod", "cluster w2 Kamaji tier=prod", "cluster w3 Secret tier=prod", "cluster w4 Hand tier=prod",
 		"cluster w5 Kamaji tier=prod",
 		"cluster t1 Secret tier=prod",
 		"set flux-system base tier=prod hello:helm web:kustomization:hello",
 		"set flux-system extra tier=prod logs:manifests optional-agent:helm",
 		"set team apps all shop:helm",
-	}
+	)
+	steps += len(first) // what is drawn beside does not make the history shorter
 	withTeam := teams.IntN(4) == 0
 	if withTeam {
 		script = append(script, "team shop shop-team "+teams.one("tier=prod", "tier=prod", "all"),
@@ -96,6 +99,9 @@ func drawAll(seed uint64, steps int) []string {
 		if more.IntN(8) == 0 {
 			script = append(script, more.further())
 		}
+		if knobs.IntN(30) == 0 {
+			script = append(script, knobs.flap()...)
+		}
 		script = append(script, d.step())
 		switch d.IntN(10) {
 		case 0, 1, 2:
@@ -104,7 +110,7 @@ func drawAll(seed uint64, steps int) []string {
 			script = append(script, fmt.Sprintf("run %d %s", 1+d.IntN(60), d.number(1000000)))
 		}
 	}
-	return script
+	return knobs.rename(script)
 }
 
 type draw struct{ *rand.Rand }
@@ -139,7 +145,7 @@ func (d *draw) step() string {
 	case 5:
 		return "drop " + d.of(set)
 	case 6:
-		return "add " + set + " " + d.one("more:helm", "more:kustomization", "hello:helm", "web:kustomization")
+		return "add " + set + " " + d.one("more:helm:hello", "more:kustomization:web", "hello:helm", "web:kustomization")
 	case 7:
 		return "version " + d.of(set) + " 1." + d.number(9) + ".0"
 	case 8:

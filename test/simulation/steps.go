@@ -308,6 +308,8 @@ func init() {
 		"upgrade":     {"", 0, func(w *World, _ []string) string { w.upgrade(); return "" }},
 		"backup":      {"", 0, func(w *World, _ []string) string { w.takeBackup(); return "" }},
 		"restore":     {"KIND NAMESPACE NAME", 3, func(w *World, f []string) string { w.restore(keyOf(f[0], f[1], f[2])); return "" }},
+		"interleave":  {"EVERY SEED", 2, func(w *World, f []string) string { return w.interleaves(f[0], f[1]) }},
+		"knob":        {"NAME VALUE", 2, func(w *World, f []string) string { return w.knob(f[0], f[1]) }},
 		"break-glass": {"", 0, func(w *World, _ []string) string { w.brokeGlass = true; return "" }},
 		"forge":       named("", 0, func(w *World, c *cluster, _ []string) { w.forge(c, "stranger", "base") }),
 		"forge-as": named("NAMESPACE SET", 2, func(w *World, c *cluster, f []string) {

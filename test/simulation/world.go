@@ -61,9 +61,13 @@ type World struct {
 	// is called after each reconcile with its error.
 	running string
 	// at is its process.
-	at    *hub
-	asked func(verb string, k apiserver.Key) (before, after error)
-	done  func(r *room, request string, err error)
+	at *hub
+	// worksOn is the same controller, and request what it works on. between is what comes between its requests; nil for nothing.
+	worksOn *room
+	request string
+	between *interleaving
+	asked   func(verb string, k apiserver.Key) (before, after error)
+	done    func(r *room, request string, err error)
 	// edited is when somebody last did something.
 	edited time.Time
 	// quiet is true while a write of the hub is a violation.

@@ -65,7 +65,8 @@ func TestPolicies(t *testing.T) {
 
 func startGuarded(t *testing.T) *guarded {
 	p := &guarded{one: workload(t, "workload-c")}
-	p.hub = startHub(t, hubOptions{name: "hub-policies", noHub: true, args: []string{"--platform-namespaces=flux-system,team", "--removal-delay=1s"}})
+	p.hub = startHub(t, hubOptions{name: "hub-policies", noHub: true, args: []string{"--platform-namespaces=flux-system,team", "--removal-delay=1s",
+		"--without-policies=false"}}) // it is Ready, since they are there
 	p.jane, p.itself = p.client(t, "jane"), p.client(t, hubUser)
 	// As docs/policies.md has her do it: kubectl --as=jane --as-group=chandler.dev:break-glass
 	p.glass = p.client(t, "jane", func(c *rest.Config) {

@@ -28,6 +28,7 @@ type options struct {
 	logLevel       string
 	logEncoding    string
 	pprofAddress   string
+	withoutFence   bool
 }
 
 func (o *options) addFlags(f *pflag.FlagSet) {
@@ -62,6 +63,8 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics, 0 for none")
 	f.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	f.BoolVar(&o.leaderElection, "leader-elect", false, "run as one of several replicas")
+	f.BoolVar(&o.withoutFence, "without-policies", false,
+		"be Ready also without the admission policies of config/policies: people may then write what only the hub should")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info or error")
 	f.StringVar(&o.logEncoding, "log-encoding", "json", "json or console")
 	f.StringVar(&o.pprofAddress, "pprof-bind-address", "0",

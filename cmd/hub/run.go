@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	goruntime "runtime"
+	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/flowcontrol"
 	"github.com/go-logr/logr"
@@ -92,6 +93,13 @@ func (o *options) run(ctx context.Context) error {
 			return err
 		}
 		if err := mgr.AddReadyzCheck("charts", charts.Ready); err != nil {
+			return err
+		}
+	}
+	if !o.withoutFence {
+		f := &fence{live: mgr.GetAPIReader(), log: logger.WithName("policies"), now: time.Now}
+		_ = f.look(ctx) // which logs what is missing
+		if err := mgr.AddReadyzCheck("policies", f.Ready); err != nil {
 			return err
 		}
 	}

@@ -108,6 +108,7 @@ func (c *Cluster) RunHub(ctx context.Context, o HubOptions) (*Process, error) {
 		name: fmt.Sprintf("hub-%d", time.Now().UnixNano()), path: o.Binary, dir: c.dir,
 		args: append([]string{
 			"--metrics-bind-address=0", "--health-probe-bind-address=" + health, "--chart-bind-address=" + charts, "--chart-url=http://" + charts,
+			"--without-policies", // most clusters have none; Args may say otherwise
 		}, o.Args...),
 		// Whatever the tests run with, the hub takes the memory that users see.
 		env:   append([]string{"GOGC=", "KUBECONFIG=" + o.Kubeconfig}, o.Env...),

@@ -83,7 +83,22 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		return c.Watch(source.Kind(mgr.GetCache(), example, handler.EnqueueRequestsFromMapFunc(r.ofOrigin(kind)),
 			predicate.ResourceVersionChangedPredicate{}))
 	})
+	r.Origins.OnChange(r.servedOrNot)
 	return nil
+}
+
+// servedOrNot requeues the clusters of a kind of origin that can be read again, or cannot be read any more. No event of an origin says so.
+func (r *Reconciler) servedOrNot(ctx context.Context, kind origin.Kind) {
+	list := &hubv1.ClusterRegistrationList{}
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list the registrations")
+	}
+	for i := range list.Items {
+		reg := &list.Items[i]
+		if ref := reg.Spec.OriginRef; ref != nil && ref.APIGroup == kind.Group && ref.Kind == kind.Kind {
+			r.Rejudged.Enqueue(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(reg)})
+		}
+	}
 }
 
 // registrationChanges lets through what decides whether and how objects are written, and what expressions see, but

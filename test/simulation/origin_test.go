@@ -157,7 +157,7 @@ func TestOriginAbsenceChangesNothing(t *testing.T) {
 		"SecretReplaced":     {[]string{"w1 Secret"}, []string{"delete Secret fleet w1", "wait 10s"}, []string{"origin w1"}},
 		"SecretAndRestart":   {[]string{"w1 Secret"}, []string{"delete Secret fleet w1", "restart", "wait 10m"}, []string{"origin w1"}},
 		"KindNotServed":      {six, []string{"kamaji unserved", "wait 10m"}, []string{"kamaji served"}},
-		"KindAndRestart":     {six, []string{"kamaji unserved", "restart", "wait 10m"}, []string{"kamaji served"}},
+		"KindAndRestart":     {six, []string{"kamaji unserved", "restart", "wait 10m"}, []string{"kamaji served", "wait 1m", "restart"}},
 		"KindAndEditOfLabel": {six, []string{"kamaji unserved", "variable w1 other value", "wait 10m"}, []string{"kamaji served"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,8 +6,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // RemovalGuard says what happens to removals that come in large numbers.
 type RemovalGuard struct {
-	// mode of the guard. With Enforce (the default), each add-on may be removed from, or reinstalled on, max(3, 10 %)
-	// of its clusters in an hour, whatever the cause; the rest is held until somebody approves it. Off lets all
+	// mode of the guard. With Enforce (the default), each add-on may be removed from, or reinstalled on, a third of its
+	// clusters in an hour (one at least), but at most three, or a tenth if that is more, whatever the cause; the rest is held until
+	// somebody approves it. Off lets all
 	// removals happen at once. It is for automation that withdraws clusters in large numbers.
 	// +optional
 	// +kubebuilder:validation:Enum=Enforce;Off

@@ -65,8 +65,8 @@ func TestRevisionsOfWhatIsHeldAreMadeAgain(t *testing.T) {
 				if _, err := r.Reconcile(t.Context(), stored()); err != nil {
 					t.Fatal(err)
 				}
-				if held := stored().Status.HeldRemovals; held == nil || held.Count != 2 {
-					t.Fatalf("the guard holds %+v, want what is more than three clusters", held)
+				if held := stored().Status.HeldRemovals; held == nil || held.Count != 4 {
+					t.Fatalf("the guard holds %+v, want what is more than one cluster of five", held)
 				}
 				revision := &appsv1.ControllerRevision{}
 				err := r.Client.Get(t.Context(), types.NamespacedName{Namespace: "flux-system", Name: tc.revision}, revision)

@@ -15,9 +15,10 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
-// The limit: this many clusters of a set may lose an add-on in an hour, or this share of them if that is more.
+// The limit: of the clusters that have an add-on, a third may lose it in an hour, but no more than this many, or this
+// share if that is more.
 const (
-	always  = 3
+	few     = 3
 	percent = 10
 	period  = time.Hour
 	// span is the resolution of the counts: clusters are counted in spans, so that a status needs no time for each of
@@ -25,8 +26,9 @@ const (
 	span = 5 * time.Minute
 )
 
-// limit returns how many of a set's clusters may lose an add-on in an hour.
-func limit(clusters int) int { return max(always, clusters*percent/100) }
+// limit returns how many of the clusters that have an add-on may lose it in an hour. One may always: otherwise nothing
+// would ever leave a fleet of two without approval.
+func limit(clusters int) int { return max(1, min(few, clusters/3), clusters*percent/100) }
 
 // mark is a short hash of a cluster's name, for a status. If two clusters have the same mark, one more cluster may
 // lose the add-on. That is rare, and does no harm.

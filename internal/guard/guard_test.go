@@ -134,7 +134,7 @@ func TestAnotherName(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	for clusters, want := range map[int]int{0: 3, 1: 3, 3: 3, 20: 3, 39: 3, 40: 4, 100: 10, 5000: 500} {
+	for clusters, want := range map[int]int{0: 1, 1: 1, 2: 1, 3: 1, 5: 1, 6: 2, 8: 2, 9: 3, 20: 3, 39: 3, 40: 4, 100: 10, 5000: 500} {
 		f := newFleet(t, clusters, "a")
 		f.want(0, clusters, "a")
 		want = min(want, clusters)
@@ -437,7 +437,7 @@ func TestQuiet(t *testing.T) {
 }
 
 func TestSample(t *testing.T) {
-	f := newFleet(t, 20, "a")
+	f := newFleet(t, 20, "a", "b", "c", "d")
 	f.want(0, 9, "d", "a", "c", "b")
 	f.decide()
 	want := []string{"tenants/c003 (a, b, c and 1 more)", "tenants/c004 (a, b, c and 1 more)", "tenants/c005 (a, b, c and 1 more)",

@@ -100,7 +100,7 @@ type hub struct {
 }
 
 // hubArgs make the hub fast enough for a test, and let it reach loopback.
-var hubArgs = []string{"--allow-target-cidrs=127.0.0.0/8", "--secret-namespaces=*", "--unregister-delay=1s", "--removal-delay=1s", "--chart-retention=1s", "--probe-interval=5s"}
+var hubArgs = []string{"--allow-target-cidrs=127.0.0.0/8", "--secret-namespaces=*", "--deselection-delay=1s", "--removal-delay=1s", "--chart-retention=1s", "--probe-interval=5s"}
 
 type hubOptions struct {
 	name     string

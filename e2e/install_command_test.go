@@ -95,7 +95,7 @@ func (c *commanded) dryRun(t *testing.T) {
 }
 
 func (c *commanded) install(t *testing.T) {
-	out := c.does(t, "install", "--image", hubImage, "--", "--unregister-delay=1s", "--removal-delay=1s", "--chart-retention=1s", "--probe-interval=5s")
+	out := c.does(t, "install", "--image", hubImage, "--", "--deselection-delay=1s", "--removal-delay=1s", "--chart-retention=1s", "--probe-interval=5s")
 	for _, want := range []string{"customresourcedefinition.apiextensions.k8s.io/addonsets.chandler.dev ", "deployment.apps/chandler created", "The hub runs in namespace chandler-system"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("there is no %q in\n%s", want, out)
@@ -122,7 +122,7 @@ func (c *commanded) arrives(t *testing.T) {
 func (c *commanded) again(t *testing.T) {
 	out := c.does(t, "install", "--image", hubImage)
 	if strings.Contains(out, " created\n") || strings.Contains(out, " configured\n") || !strings.Contains(out, "deployment.apps/chandler unchanged\n") ||
-		!strings.Contains(out, "The hub keeps its flags: --unregister-delay=1s") {
+		!strings.Contains(out, "The hub keeps its flags: --deselection-delay=1s") {
 		t.Errorf("it says\n%s", out)
 	}
 }

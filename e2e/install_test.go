@@ -32,7 +32,7 @@ import (
 const hubNamespace = "chandler-system"
 
 // quick makes an installed hub fit for a test; the rest of its flags is what its Deployment says.
-var quick = []string{"--unregister-delay=1s", "--removal-delay=1s", "--chart-retention=1s", "--probe-interval=5s"}
+var quick = []string{"--deselection-delay=1s", "--removal-delay=1s", "--chart-retention=1s", "--probe-interval=5s"}
 
 // installation is a hub as its Deployment has it. No kubelet runs its pods here: kwok says that they run, and for each of them a
 // process does, with the pod's arguments, and a token of its ServiceAccount that is bound to it.

@@ -23,7 +23,7 @@ import (
 func TestOrigins(t *testing.T) {
 	beside(t)
 	ctx := t.Context()
-	h := startHub(t, hubOptions{name: "hub-origins", args: []string{"--unregister-delay=1h", "--secret-namespaces=allowed"}})
+	h := startHub(t, hubOptions{name: "hub-origins", args: []string{"--deselection-delay=1h", "--secret-namespaces=allowed"}})
 	for _, ns := range []string{"tenants", "allowed"} {
 		namespace(t, h.Client, ns)
 	}

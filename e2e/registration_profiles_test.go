@@ -176,7 +176,7 @@ func property(p *inventoryv1alpha1.ClusterProfile, name string) string {
 // management cluster to another.
 func consumed(t *testing.T, producer *hub, profile *inventoryv1alpha1.ClusterProfile, cluster *localfleet.Cluster, crds []string) {
 	ctx := t.Context()
-	consumer := startHub(t, hubOptions{name: "hub-consumes", flux: &localfleet.FluxOptions{}, args: []string{"--secret-namespaces=inventory", "--unregister-delay=1s", "--teardown-grace=30s"}})
+	consumer := startHub(t, hubOptions{name: "hub-consumes", flux: &localfleet.FluxOptions{}, args: []string{"--secret-namespaces=inventory", "--deselection-delay=1s", "--teardown-grace=30s"}})
 	installCRDs(t, consumer, crds...)
 	for _, ns := range []string{"fleet", "inventory"} {
 		namespace(t, consumer.Client, ns)

@@ -31,6 +31,10 @@ type AddonDeliverySpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=400
 	Removals []string `json:"removals,omitempty"`
+	// withdrawAfter is there while the set does not select the cluster. The set withdraws the delivery after this time, as
+	// far as its removal guard allows. If the set selects the cluster again before, nothing has changed.
+	// +optional
+	WithdrawAfter *metav1.Time `json:"withdrawAfter,omitempty"`
 	// withdrawal is the UID of this delivery. The hub sets it when the set withdraws the delivery, right before it
 	// deletes the delivery. Add-ons leave the cluster only then. If a delivery is deleted without it, the hub makes
 	// the delivery again, and Flux notices nothing.

@@ -330,7 +330,7 @@ type ClusterCounts struct {
 	// held is how many clusters have a removal that is held.
 	// +optional
 	Held int32 `json:"held"`
-	// leaving is how many clusters the set is being withdrawn from.
+	// leaving is how many clusters the set does not select any more, or is being withdrawn from.
 	// +optional
 	Leaving int32 `json:"leaving"`
 	// readySummary is ready and matched in one string, such as "420/450".

@@ -234,7 +234,7 @@ func (f *fleet) startControllers(ctx context.Context, o options) error {
 		return err
 	}
 	f.process, err = f.hub.StartHub(ctx, binary, "--allow-target-cidrs=127.0.0.0/8", "--secret-namespaces=fleet",
-		"--unregister-delay=10s", "--log-level=info")
+		"--deselection-delay=10s", "--log-level=info")
 	if err != nil {
 		return err
 	}

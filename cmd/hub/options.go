@@ -38,7 +38,8 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	}
 	c := &o.config
 	c.AddFlags(f, o.namespace)
-	f.DurationVar(&c.UnregisterDelay, "unregister-delay", 5*time.Minute, "how long a cluster without the label stays registered")
+	f.DurationVar(&c.DeselectionDelay, "deselection-delay", 5*time.Minute,
+		"how long a cluster stays registered without its label, and keeps the add-ons of a set that does not select it any more")
 	f.DurationVar(&c.TeardownGrace, "teardown-grace", time.Hour,
 		"how long to wait for a cluster that does not answer before its add-ons are let go")
 	f.DurationVar(&c.RemovalDelay, "removal-delay", 5*time.Second,
@@ -77,7 +78,7 @@ func (o *options) complete(hub apiServer) (*hubconfig.Config, error) {
 	if err := c.Complete(o.namespace); err != nil {
 		return nil, err
 	}
-	if c.Concurrency < 1 || c.ProbeInterval < time.Second || c.UnregisterDelay < 0 || c.TeardownGrace < 0 || c.ChartRetention < 0 {
+	if c.Concurrency < 1 || c.ProbeInterval < time.Second || c.DeselectionDelay < 0 || c.TeardownGrace < 0 || c.ChartRetention < 0 {
 		return nil, fmt.Errorf("--concurrent must be at least 1, --probe-interval at least 1s, and no duration may be negative")
 	}
 	if c.RemovalDelay < 0 {

@@ -51,14 +51,14 @@ func TestDefaults(t *testing.T) {
 			Origins:            origin.Policy{SecretNamespaces: []string{"chandler-system", "flux-system"}},
 			Chart:              render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: "chandler-manifests", Version: manifestchart.Version},
 		},
-		Rules:           kubeconfig.Rules{ForbiddenHosts: hub.hosts, ForbiddenAddrs: hub.addrs},
-		UnregisterDelay: 5 * time.Minute,
-		TeardownGrace:   time.Hour,
-		RemovalDelay:    5 * time.Second,
-		ChartRetention:  10 * time.Minute,
-		ProbeInterval:   time.Minute,
-		Concurrency:     16,
-		WritesOfCluster: 8,
+		Rules:            kubeconfig.Rules{ForbiddenHosts: hub.hosts, ForbiddenAddrs: hub.addrs},
+		DeselectionDelay: 5 * time.Minute,
+		TeardownGrace:    time.Hour,
+		RemovalDelay:     5 * time.Second,
+		ChartRetention:   10 * time.Minute,
+		ProbeInterval:    time.Minute,
+		Concurrency:      16,
+		WritesOfCluster:  8,
 	}
 	if d := cmp.Diff(want, complete(t, hub), comparable, cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("-want +got:\n%s", d)
@@ -72,7 +72,7 @@ func TestDefaults(t *testing.T) {
 func TestFlags(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "hub")
 	c := complete(t, apiServer{}, "--hub-id=eu", "--register-all=kamaji,capi", "--allow-target-cidrs=127.0.0.0/8,::1/128", "--deny-target-cidrs=10.244.0.0/16",
-		"--allow-insecure-tls", "--allow-services", "--concurrent=1", "--probe-interval=1s", "--unregister-delay=0", "--teardown-grace=0", "--removal-delay=0",
+		"--allow-insecure-tls", "--allow-services", "--concurrent=1", "--probe-interval=1s", "--deselection-delay=0", "--teardown-grace=0", "--removal-delay=0",
 		"--chart-retention=0", "--chart-url=http://hub.example.org/charts")
 	want := &hubconfig.Config{
 		Shared: hubconfig.Shared{
@@ -128,7 +128,7 @@ func TestRefusedFlags(t *testing.T) {
 		"RegisterSecrets":  {"--register-all=secret", `--register-all "secret": write one or more of kamaji, capi`},
 		"Concurrent":       {"--concurrent=0", numbers},
 		"ProbeInterval":    {"--probe-interval=999ms", numbers},
-		"UnregisterDelay":  {"--unregister-delay=-1s", numbers},
+		"DeselectionDelay": {"--deselection-delay=-1s", numbers},
 		"TeardownGrace":    {"--teardown-grace=-1s", numbers},
 		"ChartRetention":   {"--chart-retention=-1s", numbers},
 		"LogLevel":         {"--log-level=trace", `--log-level "trace": write debug, info or error`},

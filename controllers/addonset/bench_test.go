@@ -70,7 +70,7 @@ func busyRoom(tb testing.TB, n int) func() {
 	}
 	return func() {
 		r := &Reconciler{Config: &hubconfig.Config{}, Clock: clocktesting.NewFakePassiveClock(fleetTime), Client: reader}
-		f, err := r.observe(tb.Context(), set, selector)
+		f, err := r.observe(tb.Context(), set, match.Aim{Reach: selector.Reach(), Selector: selector})
 		if err != nil {
 			tb.Fatal(err)
 		}

@@ -4,40 +4,128 @@ package addonset
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/demise"
+	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/team"
 )
 
-// deselect withdraws a delivery that the set does not select, unless it does as soon as the registration has the labels that
-// its origin has now. Somebody may change labels and selectors in one commit, and discovery may be busy with other clusters.
-// What it writes wakes this room; if the origin goes before, nothing does, so this room looks again.
-func (r *Reconciler) deselect(ctx context.Context, set *hubv1.AddonSet, q request) error {
-	if r.Labels != nil {
-		next, err := r.Labels(ctx, q.registration)
-		if err != nil {
-			return err
-		}
-		if next != nil && !q.deselected(next) {
-			return apierrors.NewConflict(hubv1.GroupVersion.WithResource("clusterregistrations").GroupResource(), q.registration.Name,
-				errors.New("it does not have the labels of its origin yet"))
-		}
+// A label may be gone for a moment, and an edit of a selector may be taken back. So a cluster that a set does not select any
+// more keeps what it has for --deselection-delay. Only spec.withdrawAfter of the delivery is written, by the matcher, and
+// it is removed when the set selects the cluster again. When the time is over, the set's reconciler asks the removal guard,
+// reads everything live that decides, and withdraws the delivery.
+
+// note writes after which time a delivery is withdrawn. The matcher may have decided that by a cache that lags, so it
+// writes exactly to what it has seen.
+func (m *Matcher) note(ctx context.Context, d *hubv1.AddonDelivery) error {
+	after := m.Clock.Now().Add(m.Config.DeselectionDelay + time.Second - 1).Truncate(time.Second) // the API has no fractions
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": d.UID, "resourceVersion": d.ResourceVersion},
+		"spec":     map[string]any{"withdrawAfter": metav1.NewTime(after)},
+	})
+	if err != nil {
+		return fmt.Errorf("note when delivery %s is withdrawn: %w", d.Name, err)
 	}
+	there := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}}
+	if err := m.Client.Patch(ctx, there, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubv1.GuardFieldManager)); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("note when delivery %s is withdrawn: %w", d.Name, err))
+	}
+	return nil
+}
+
+// keepsFor returns how long a cluster keeps what it has of a set that does not select it; 0 if that time is over. A hub that starts
+// counts anew: while none was at work, the cluster may have been selected. What the guard holds already stays on its list, so that
+// people approve the list that they were shown.
+func (r *Reconciler) keepsFor(set *hubv1.AddonSet, d *hubv1.AddonDelivery) time.Duration {
+	delay := r.Config.DeselectionDelay
+	switch {
+	case delay == 0:
+		return 0
+	case d.Spec.WithdrawAfter == nil:
+		return delay // the matcher notes it, which wakes the set
+	}
+	end := d.Spec.WithdrawAfter.Time
+	if anew := r.Tenure.Since(r.Clock.Now()).Add(delay); anew.After(end) && set.Status.HeldRemovals == nil {
+		end = anew
+	}
+	return max(0, end.Sub(r.Clock.Now()))
+}
+
+// deselect withdraws a delivery from a cluster that the set does not select. The set, the registration, the Teams and the
+// origin are read live: people change labels and selectors in one commit, and caches and discovery may be behind. What
+// makes up for the lag wakes this controller; if the origin goes before, nothing does, so this controller looks again.
+func (r *Reconciler) deselect(ctx context.Context, asked *removals, q request) error {
+	set := asked.set
 	if err := r.teamsKnown(ctx, set, q.registration); err != nil {
 		return err
 	}
-	if has, err := r.teamHas(ctx, set, q.registration); err != nil || has {
+	aim, err := r.liveAim(ctx, set, asked.aim.Selector != nil)
+	if err != nil {
+		return err
+	}
+	reg := &hubv1.ClusterRegistration{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(q.registration), reg); err != nil {
+		return fmt.Errorf("read ClusterRegistration %s/%s: %w", q.registration.Namespace, q.registration.Name, err)
+	}
+	if reg.UID != q.registration.UID || !aim.Leaves(reg) {
+		return behind(reg, "the set selects it, or it is another one")
+	}
+	if r.Labels != nil {
+		next, err := r.Labels(ctx, reg)
+		if err != nil {
+			return err
+		}
+		if next != nil && !aim.LeavesWith(reg, next) {
+			return behind(reg, "it does not have the labels of its origin yet")
+		}
+	}
+	if has, err := r.teamHas(ctx, set, reg); err != nil || has {
 		return err
 	}
 	return withdraw(ctx, r.Client, q.delivery, q.orphan)
+}
+
+// behind is an error that has the set looked at again when the cache has caught up.
+func behind(reg *hubv1.ClusterRegistration, why string) error {
+	return apierrors.NewConflict(hubv1.GroupVersion.WithResource("clusterregistrations").GroupResource(), reg.Name, errors.New(why))
+}
+
+// liveAim returns which clusters a set is to leave, read live. It is a conflict if the set is not as it was decided on. Of a set
+// that does not compile, the reach alone decides.
+func (r *Reconciler) liveAim(ctx context.Context, set *hubv1.AddonSet, compiles bool) (match.Aim, error) {
+	live := &hubv1.AddonSet{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), live); err != nil {
+		return match.Aim{}, fmt.Errorf("read AddonSet %s/%s: %w", set.Namespace, set.Name, err)
+	}
+	if live.UID != set.UID || live.Generation != set.Generation || live.DeletionTimestamp != nil {
+		return match.Aim{}, apierrors.NewConflict(hubv1.GroupVersion.WithResource("addonsets").GroupResource(), set.Name,
+			errors.New("it has been changed"))
+	}
+	aim := match.Aim{Reach: match.Reach{Namespace: set.Namespace, Platform: true}}
+	if !r.Config.IsPlatform(set.Namespace) {
+		teams := &hubv1.TeamList{}
+		if err := r.Live.List(ctx, teams); err != nil && !apierrors.IsNotFound(err) { // teamsKnown has asked, if it matters
+			return aim, fmt.Errorf("list Teams: %w", err)
+		}
+		aim.Reach = team.Reach(set.Namespace, teams.Items, r.Config.IsPlatform)
+	}
+	var err error
+	if compiles {
+		aim.Selector, err = match.New(aim.Reach, &live.Spec)
+	}
+	return aim, err
 }
 
 // teamsKnown returns an error if nobody knows which Teams there are, and only one can have had a set reach a cluster: Teams that are gone

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,6 +38,11 @@ type fleet struct {
 	lost map[string]int
 	// nothing says why no cluster is selected; empty if one is.
 	nothing string
+	// withdrawn counts the clusters that the set is being withdrawn from. deselected names those that it does not select any more,
+	// and after which time it is withdrawn from them. held is what the removal guard holds.
+	withdrawn  int32
+	deselected []string
+	held       *hubv1.HeldRemovals
 	// removals are what the clusters are to lose.
 	removals *removals
 	// clusters are those of a rollout. waiting do not have the newest revision yet.
@@ -98,6 +104,19 @@ func (f *fleet) expect(name string, online bool) {
 	f.behind = append(f.behind, name)
 }
 
+// leave counts a cluster that has a delivery, and that the set does not select any more. waits is true while its time is not over.
+func (f *fleet) leave(d *hubv1.AddonDelivery, waits bool) {
+	f.counts.Leaving++
+	if !waits {
+		return // it is withdrawn now, or the removal guard holds that
+	}
+	name := d.Spec.RegistrationRef.Name
+	if after := d.Spec.WithdrawAfter; after != nil {
+		name += " after " + after.UTC().Format(time.RFC3339)
+	}
+	f.deselected = append(f.deselected, name)
+}
+
 // count counts a cluster that has a delivery.
 func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) {
 	name := d.Spec.RegistrationRef.Name
@@ -157,7 +176,7 @@ func (f *fleet) look(d *hubv1.AddonDelivery) (paused bool, why string) {
 
 // sum sorts the names that were collected.
 func (f *fleet) sum() {
-	for _, names := range [][]string{f.behind, f.failedBehind, f.failed, f.originless, f.suspended} {
+	for _, names := range [][]string{f.behind, f.failedBehind, f.failed, f.originless, f.suspended, f.deselected} {
 		slices.Sort(names)
 	}
 	f.counts.ReadySummary = status.Fraction(f.counts.Ready, f.counts.Matched)
@@ -211,7 +230,7 @@ func summary(set *hubv1.AddonSet, f *fleet, invalid error) status.Summary {
 	updated := f.counts.UpdatedSummary + " clusters have been Ready on this revision"
 	switch {
 	case invalid != nil:
-		return status.Summary{Phase: status.Stalled, Reason: hubv1.InvalidSpecReason, Message: invalid.Error() + ". Clusters keep what they have"}
+		return status.Summary{Phase: status.Stalled, Reason: hubv1.InvalidSpecReason, Message: invalid.Error() + ". Clusters keep what they have" + f.leaving()}
 	case f.newest.waiting():
 		phase := map[bool]status.Phase{true: status.Broken, false: status.Working}[f.newest.broken]
 		return status.Summary{Phase: phase, Reason: hubv1.SourcesNotReadyReason,
@@ -270,11 +289,20 @@ func (f *fleet) notes() string {
 	return m + f.leaving()
 }
 
+// leaving says which clusters the set leaves, and what of that the removal guard holds.
 func (f *fleet) leaving() string {
-	if f.counts.Leaving == 0 {
-		return ""
+	m := ""
+	if f.withdrawn > 0 {
+		m += "; being withdrawn from " + status.Count(f.withdrawn, "cluster")
 	}
-	return "; being withdrawn from " + status.Count(f.counts.Leaving, "cluster")
+	if len(f.deselected) > 0 {
+		m += "; leaves, unless it selects them again: " + status.List(f.deselected, 3)
+	}
+	if held := f.held; held != nil {
+		m += fmt.Sprintf("; removals are held on %s, see condition %s: %s", status.Count(held.Count, "cluster"), hubv1.RemovalsHeldCondition,
+			status.List(held.Sample, int(held.Count)))
+	}
+	return m
 }
 
 // leavingCounts returns the counts of a set that is being deleted: it has clusters to leave, and none to be Ready on.

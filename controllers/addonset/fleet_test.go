@@ -107,7 +107,7 @@ func TestSetSays(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := &Reconciler{Config: &hubconfig.Config{}, Clock: clocktesting.NewFakePassiveClock(fleetTime), Client: lists(tc.fleet)}
-			f, err := r.observe(t.Context(), set, selector)
+			f, err := r.observe(t.Context(), set, match.Aim{Reach: selector.Reach(), Selector: selector})
 			if err != nil {
 				t.Fatal(err)
 			}

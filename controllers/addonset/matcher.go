@@ -135,9 +135,17 @@ func sorted[T any](of map[types.NamespacedName]T) []types.NamespacedName {
 // match compares the delivery of one set with what the set wants; d is nil if there is none.
 func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key types.NamespacedName, set compiled,
 	d *hubv1.AddonDelivery) error {
-	switch {
-	case set.leaving || set.selector == nil || !set.selector.Matches(reg):
+	switch leaves := set.aim().Leaves(reg); {
+	case set.leaving:
+		return nil
+	case leaves && d != nil && d.Spec.WithdrawAfter == nil && !d.Withdrawn() && !set.aim().AtOnce(reg) && m.Config.DeselectionDelay > 0:
+		return m.note(ctx, d)
+	case leaves:
 		return nil // the set's reconciler withdraws what is there: it sees the fleet, and so how much goes at once
+	case d != nil && d.DeletionTimestamp == nil && d.Spec.WithdrawAfter != nil:
+		return callOff(ctx, m.Client, d)
+	case set.selector == nil || !set.selector.Matches(reg):
+		return nil // it does not compile, and keeps the clusters that it has
 	case d == nil && (set.held || set.newcomers == ""):
 		return nil // nobody knows what it should have
 	case d == nil:

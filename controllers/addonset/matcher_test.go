@@ -73,7 +73,7 @@ func (r *matcherRoom) publish(revision string, held bool) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.registry.put(r.set, compiled{uid: "set", selector: selector, revision: revision, everyone: revision, newcomers: revision, held: held})
+	r.registry.put(r.set, compiled{uid: "set", reach: selector.Reach(), selector: selector, revision: revision, everyone: revision, newcomers: revision, held: held})
 }
 
 // look has the matcher look at the cluster once, and returns its delivery, nil if there is none.

@@ -68,7 +68,7 @@ func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration,
 		if objects = slices.DeleteFunc(objects, func(o client.Object) bool { return !m.stays(o, reg, key.Name) }); len(objects) == 0 {
 			continue
 		}
-		if acts, err := reach.Acts(ctx, m.Live, m.Config, set.selector.Reach(), reg); err != nil || !acts {
+		if acts, err := reach.Acts(ctx, m.Live, m.Config, set.reach, reg); err != nil || !acts {
 			errs = append(errs, err)
 			continue
 		}

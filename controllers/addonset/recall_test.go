@@ -165,7 +165,7 @@ func TestRecallOfMany(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		set.selector = selector
+		set.reach, set.selector = selector.Reach(), selector
 		r.registry.put(types.NamespacedName{Namespace: "flux-system", Name: fmt.Sprint(i)}, set)
 	}
 	existing := map[types.NamespacedName]*hubv1.AddonDelivery{r.set: deliveryOne(nil)}
@@ -488,7 +488,7 @@ func TestRecallAfterATeamHasLostTheCluster(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m.registry.put(types.NamespacedName{Namespace: "shop-team", Name: "base"}, compiled{uid: "set", selector: selector, revision: "base-1-e2", everyone: "base-1-e2", newcomers: "base-1-e2"})
+			m.registry.put(types.NamespacedName{Namespace: "shop-team", Name: "base"}, compiled{uid: "set", reach: selector.Reach(), selector: selector, revision: "base-1-e2", everyone: "base-1-e2", newcomers: "base-1-e2"})
 			m.look()
 			deliveries := &hubv1.AddonDeliveryList{}
 			err = m.api.List(t.Context(), deliveries, client.InNamespace("shop-team"))

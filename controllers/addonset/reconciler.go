@@ -91,18 +91,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *hubv1.AddonSet) (ctrl.R
 // when something happens.
 func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) (time.Duration, error) {
 	before := set.DeepCopy()
-	program, selector, invalid, err := r.compile(ctx, set)
+	program, aim, invalid, err := r.compile(ctx, set)
 	if err != nil {
 		return 0, err
 	}
 	newest := &revised{}
 	if invalid != nil {
-		r.publish(ctx, set, selector, nil)
-		selector = nil // clusters keep what they have
-	} else if newest, err = r.revise(ctx, set, program, selector); err != nil {
+		r.publish(ctx, set, aim, nil)
+		aim.Selector = nil // clusters in reach keep what they have
+	} else if newest, err = r.revise(ctx, set, program, aim.Selector); err != nil {
 		return 0, err
 	}
-	fleet, err := r.observe(ctx, set, selector)
+	fleet, err := r.observe(ctx, set, aim)
 	if err != nil {
 		return 0, err
 	}
@@ -116,15 +116,15 @@ func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) (time.Durat
 		fleet.admit(true, nil)
 	case set.Status.Revision == "": // the first one waits
 		fleet.admit(true, nil)
-		r.publish(ctx, set, selector, nil)
+		r.publish(ctx, set, aim, nil)
 	default:
 		fleet.granted(&verdict)
 		if next, err = r.roll(ctx, set, fleet, newest); err != nil {
 			return 0, err
 		}
-		r.publish(ctx, set, selector, &next)
+		r.publish(ctx, set, aim, &next)
 	}
-	fleet.newest = newest
+	fleet.newest, fleet.held = newest, set.Status.HeldRemovals
 	r.summarize(set, fleet, invalid)
 	if err := apply.StatusUnchanged(ctx, r.Client, before, set); err != nil {
 		return 0, err
@@ -137,7 +137,7 @@ func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) (time.Durat
 		err = r.keepRecord(ctx, set)
 	}
 	err = errors.Join(err, r.carryOut(ctx, fleet.removals, verdict), r.pruneRevisions(ctx, set, fleet))
-	return sooner(r.until(&next), newest.lookAgain(set)), err
+	return sooner(sooner(r.until(&next), newest.lookAgain(set)), fleet.removals.wait), err
 }
 
 // sooner returns the sooner of two times to wait; 0 waits for ever.
@@ -150,16 +150,17 @@ func sooner(a, b time.Duration) time.Duration {
 
 // compile checks the set, by itself and against the others of its namespace. invalid is an error that the user must
 // fix.
-func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (p *compile.Program, selector *match.Selector, invalid, err error) {
+func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (p *compile.Program, aim match.Aim, invalid, err error) {
 	from, err := reach.Of(ctx, r.Client, r.Config, set.Namespace)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, aim, nil, err
 	}
+	aim.Reach = from
 	if from.Broken() != "" {
-		return nil, nil, errors.New(from.Broken()), nil
+		return nil, aim, errors.New(from.Broken()), nil
 	}
-	if selector, invalid = match.New(from, &set.Spec); invalid != nil {
-		return nil, nil, invalid, nil
+	if aim.Selector, invalid = match.New(from, &set.Spec); invalid != nil {
+		return nil, aim, invalid, nil
 	}
 	author := from.Author(set.Name)
 	name := ""
@@ -171,7 +172,7 @@ func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (p *compi
 		return raw, err
 	})
 	if errors.Is(invalid, programs.ErrBusy) {
-		return nil, nil, nil, invalid
+		return nil, aim, nil, invalid
 	}
 	if invalid == nil {
 		invalid = compile.CheckPriority(&set.Spec, author)
@@ -180,11 +181,11 @@ func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (p *compi
 		_, invalid = rollout.New(set.Spec.Rollout)
 	}
 	if invalid != nil {
-		return nil, selector, invalid, nil
+		return nil, aim, invalid, nil
 	}
 	others := &hubv1.AddonSetList{}
 	if err := r.Client.List(ctx, others, client.InNamespace(set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, nil, fmt.Errorf("list the sets: %w", err)
+		return nil, aim, nil, fmt.Errorf("list the sets: %w", err)
 	}
 	specs := map[string]*hubv1.AddonSetSpec{}
 	for i := range others.Items {
@@ -193,18 +194,18 @@ func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (p *compi
 		}
 	}
 	specs[set.Name] = &set.Spec
-	return p, selector, compile.Graph(set.Name, specs), nil
+	return p, aim, compile.Graph(set.Name, specs), nil
 }
 
 // publish tells the matcher about a set, and which revision its clusters get at once. next is nil for a set that does not
 // compile: its clusters keep what they have, and the selector may be nil.
-func (r *Reconciler) publish(ctx context.Context, set *hubv1.AddonSet, selector *match.Selector, next *rollout.Decision) {
-	c := compiled{uid: set.UID, created: set.CreationTimestamp.Time, generation: set.Generation, selector: selector,
+func (r *Reconciler) publish(ctx context.Context, set *hubv1.AddonSet, aim match.Aim, next *rollout.Decision) {
+	c := compiled{uid: set.UID, created: set.CreationTimestamp.Time, generation: set.Generation, reach: aim.Reach, selector: aim.Selector,
 		revision: set.Status.Revision, held: next == nil}
 	if next != nil {
 		c.everyone, c.newcomers = next.Everyone, next.Newcomers
 	}
-	if r.registry.put(client.ObjectKeyFromObject(set), c) && next != nil {
+	if r.registry.put(client.ObjectKeyFromObject(set), c) {
 		r.changed.Ring(ctx, set)
 	}
 }
@@ -280,7 +281,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 // objects without a delivery that Flux is uninstalling.
 func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries []hubv1.AddonDelivery, uninstalling []string) error {
 	before := set.DeepCopy()
-	asked := r.newRemovals(ctx, set)
+	asked := r.newRemovals(ctx, set, match.Aim{})
 	var err error
 	if asked.doomed, err = demise.Namespace(ctx, r.Live, set.Namespace); err != nil {
 		return err
@@ -292,7 +293,7 @@ func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries
 		if err := r.Client.Get(ctx, key, reg); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("read registration %s: %w", key, err)
 		}
-		asked.withdraw(d, reg, nil)
+		asked.withdraw(d, reg, false)
 	}
 	if asked.failed != nil {
 		return asked.failed
@@ -326,8 +327,9 @@ func (r *Reconciler) forsake(ctx context.Context, set *hubv1.AddonSet) error {
 }
 
 // observe counts the clusters of a set: those that it delivers to, and those that it selects and that have no
-// delivery yet. selector is nil if the set does not compile.
-func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector *match.Selector) (*fleet, error) {
+// delivery yet.
+func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, aim match.Aim) (*fleet, error) {
+	selector := aim.Selector
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingFields{index.DeliverySet: set.Name},
 		client.UnsafeDisableDeepCopy); err != nil {
@@ -344,7 +346,7 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 	online := func(reg *hubv1.ClusterRegistration) bool {
 		return reg != nil && status.Online(reg)
 	}
-	f := &fleet{inUse: map[string]bool{}, lost: map[string]int{}, removals: r.newRemovals(ctx, set)}
+	f := &fleet{inUse: map[string]bool{}, lost: map[string]int{}, removals: r.newRemovals(ctx, set, aim)}
 	f.removals.elsewhere = func(of *hubv1.ClusterRegistration) bool {
 		return selector != nil && selectsAnother(selector, of, regs.Items)
 	}
@@ -359,14 +361,18 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, selector 
 		served[key], f.inUse[d.Spec.RevisionName] = true, true
 		if d.Withdrawn() {
 			f.counts.Leaving++
+			f.withdrawn++
 			f.removals.goes(d)
+			continue
+		}
+		if leaves, waits := f.removals.of(d, byKey[key]); leaves {
+			f.leave(d, waits)
 			continue
 		}
 		f.count(set, d, online(byKey[key]))
 		if reg := byKey[key]; reg == nil || selector != nil && !status.Goes(reg) && selector.Matches(reg) {
 			f.clusters = append(f.clusters, rollout.Observe(d, reg))
 		}
-		f.removals.of(d, byKey[key], selector)
 	}
 	if f.removals.failed != nil {
 		return nil, f.removals.failed

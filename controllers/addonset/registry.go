@@ -22,7 +22,9 @@ type compiled struct {
 	uid        types.UID
 	created    time.Time
 	generation int64
-	selector   *match.Selector
+	// reach is that of the set's namespace. selector is nil if the set's is not valid.
+	reach    match.Reach
+	selector *match.Selector
 	// revision is the one that clusters should have.
 	revision string
 	// everyone is the revision that all clusters get at once; "" if starts says which cluster gets which. newcomers is the
@@ -49,12 +51,12 @@ func (s *search) due(now time.Time, waited bool) bool {
 	return s == nil || (waited || len(s.uninstalling) > 0) && now.Sub(s.at) >= lookForFlux
 }
 
-// reach differs if the set reaches other clusters, as after an edit of its Team.
-func (c *compiled) reach() string {
-	if c.selector == nil {
-		return ""
+// aim says which clusters the set is to leave. While nothing of it may change, it keeps those that it reaches.
+func (c *compiled) aim() match.Aim {
+	if c.held {
+		return match.Aim{Reach: c.reach}
 	}
-	return c.selector.Reach().String()
+	return match.Aim{Reach: c.reach, Selector: c.selector}
 }
 
 // registry holds every set that has been compiled since the hub started. If a set is not in it, the hub has not
@@ -82,7 +84,7 @@ func (r *registry) put(key types.NamespacedName, c compiled) bool {
 	r.sets[key] = c
 	return !ok || old.everyone != c.everyone || (old.newcomers == "") != (c.newcomers == "") ||
 		old.uid != c.uid || old.generation != c.generation || old.revision != c.revision || old.held != c.held ||
-		old.leaving != c.leaving || old.reach() != c.reach()
+		old.leaving != c.leaving || old.reach.String() != c.reach.String()
 }
 
 // leave notes that a set is being deleted: no write of a delivery of it may begin any more.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +25,9 @@ import (
 
 // removals are what the clusters of a set are to lose.
 type removals struct {
-	set    *hubv1.AddonSet
+	set *hubv1.AddonSet
+	// aim says which clusters the set is to leave.
+	aim    match.Aim
 	wanted []guard.Removal
 	// names are the present names of add-ons by their earlier ones.
 	names map[string]string
@@ -39,6 +42,12 @@ type removals struct {
 	made func(*hubv1.AddonDelivery) (made []string, going bool, err error)
 	// elsewhere returns whether the set selects another registration of a cluster that is not going.
 	elsewhere func(*hubv1.ClusterRegistration) bool
+	// stays returns for how long a delivery stays on a cluster that the set does not select any more; 0 if it is to go. wait is the
+	// shortest of these times; 0 if there is none.
+	stays func(*hubv1.AddonDelivery) time.Duration
+	wait  time.Duration
+	// unnoted are the clusters whose deliveries do not say yet until when they stay.
+	unnoted []*hubv1.ClusterRegistration
 	// failed is a read error: then nothing is decided.
 	failed error
 	// doomed is true if the set's namespace is being deleted: deliveries that were deleted with it go without a request.
@@ -52,42 +61,50 @@ type request struct {
 	grants []string
 	// orphan is true if all of it is to go, and its add-ons stay on the cluster.
 	orphan bool
-	// deselected returns whether all of it is to go if its registration has some labels; nil if it goes whatever the labels are.
-	deselected   func(labels map[string]string) bool
+	// deselected is true if all of it is to go because the set does not select the cluster.
+	deselected   bool
 	registration *hubv1.ClusterRegistration
 	// empty is true if all of it is to go, and it seems to have nothing on the cluster.
 	empty bool
 }
 
-func (r *Reconciler) newRemovals(ctx context.Context, set *hubv1.AddonSet) *removals {
+func (r *Reconciler) newRemovals(ctx context.Context, set *hubv1.AddonSet, aim match.Aim) *removals {
 	made := func(d *hubv1.AddonDelivery) ([]string, bool, error) { return r.objectsOf(ctx, d) }
-	return &removals{set: set, names: renamed(set), requests: map[string]request{}, delivered: map[string][]string{},
+	stays := func(d *hubv1.AddonDelivery) time.Duration { return r.keepsFor(set, d) }
+	return &removals{set: set, aim: aim, stays: stays, names: renamed(set), requests: map[string]request{}, delivered: map[string][]string{},
 		going: map[string][]string{}, made: made, elsewhere: func(*hubv1.ClusterRegistration) bool { return false }}
 }
 
-// of adds one delivery that is not being withdrawn yet. reg is nil if the registration does not exist, and selector
-// is nil if the set does not compile. Nothing is removed in either case. While a registration goes, and it is not known yet whether its
-// cluster goes too, the loss of its labels asks for nothing; but what the guard holds stays on its list, so that the hash that people
-// are shown does not change twice.
-func (r *removals) of(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, selector *match.Selector) {
+// of adds one delivery that is not being withdrawn yet. reg is nil if the registration does not exist: then nothing is
+// removed. While a registration goes, and it is not known yet whether its cluster goes too, the loss of its labels asks for
+// nothing; but what the guard holds stays on its list, so that the hash that people are shown does not change twice. leaves is
+// true if the set does not select the cluster any more, and waits while the cluster keeps what it has even so.
+func (r *removals) of(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) (leaves, waits bool) {
 	switch {
 	case reg == nil:
 	case status.Unregistered(reg), drain.Requested(reg):
-		r.withdraw(d, reg, nil)
-	case selector != nil && !selector.Matches(reg) && (!status.Goes(reg) || r.set.Status.HeldRemovals != nil):
-		r.withdraw(d, reg, func(labels map[string]string) bool {
-			next := reg.DeepCopy()
-			next.Labels = labels
-			return !selector.Matches(next)
-		})
+		r.withdraw(d, reg, false)
+	case r.aim.Leaves(reg) && (!status.Goes(reg) || r.set.Status.HeldRemovals != nil):
+		if !r.aim.AtOnce(reg) {
+			if wait := r.stays(d); wait > 0 {
+				if r.wait = sooner(r.wait, wait); d.Spec.WithdrawAfter == nil {
+					r.unnoted = append(r.unnoted, reg)
+				}
+				r.change(d)
+				return true, true
+			}
+		}
+		r.withdraw(d, reg, true)
+		return true, false
 	default:
 		r.change(d)
 	}
+	return false, false
 }
 
 // withdraw requests that a whole delivery goes. It does not count if its add-ons stay on the cluster, if they are
 // lost with the cluster anyway, or if somebody drains the cluster, by name. deselected is that of a request.
-func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, deselected func(labels map[string]string) bool) {
+func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, deselected bool) {
 	r.goes(d)
 	if d.Withdrawn() || r.doomed && d.DeletionTimestamp != nil {
 		return
@@ -340,17 +357,21 @@ func (r *Reconciler) tellGuard(before, set *hubv1.AddonSet, v guard.Verdict) {
 	}
 }
 
-// carryOut does what the guard has granted: it withdraws deliveries, or tells them what they may remove.
+// carryOut does what the guard has granted: it withdraws deliveries, or tells them what they may remove. It wakes the matcher where
+// a delivery is to be noted that was made after the matcher had looked at the cluster.
 func (r *Reconciler) carryOut(ctx context.Context, asked *removals, v guard.Verdict) error {
 	var errs []error
+	for _, reg := range asked.unnoted {
+		r.starts.Ring(ctx, reg)
+	}
 	for _, removal := range v.Go {
 		switch q := asked.requests[removal.Digest]; {
 		case q.grants != nil:
 			errs = append(errs, r.grant(ctx, q.delivery, q.grants))
 		case q.empty:
 			errs = append(errs, remove(ctx, r.Client, q.delivery))
-		case q.deselected != nil:
-			errs = append(errs, r.deselect(ctx, asked.set, q))
+		case q.deselected:
+			errs = append(errs, r.deselect(ctx, asked, q))
 		default:
 			errs = append(errs, withdraw(ctx, r.Client, q.delivery, q.orphan))
 		}

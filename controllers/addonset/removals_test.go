@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -33,6 +35,11 @@ func TestRemovals(t *testing.T) {
 		w.reg.Status.Conditions = []metav1.Condition{{Type: hubv1.DrainingCondition, Status: metav1.ConditionTrue, Reason: hubv1.DrainInProgressReason}}
 	}
 	deselected := func(w *world) { w.reg.Labels = nil }
+	lately := func(w *world) { w.stays = time.Minute }
+	broken := func(w *world) { w.broken = true }
+	teams := func(clusters labels.Selector, goes bool) func(*world) {
+		return func(w *world) { w.platform, w.team = false, &match.Team{Clusters: clusters, Deleted: goes} }
+	}
 	held := func(w *world) { w.set.Status.HeldRemovals = &hubv1.HeldRemovals{Count: 17} }
 	// The generations that the hub led to are not known any more: one add-on is on Hold, and Flux says of the other that it runs.
 	restored := func(w *world) {
@@ -56,6 +63,21 @@ func TestRemovals(t *testing.T) {
 	}{
 		"Selected":                   {nil, ""},
 		"Deselected":                 {[]func(*world){deselected}, "all of it: a b"},
+		"DeselectedLately":           {[]func(*world){deselected, lately}, ""},
+		"DeselectedLatelyAndAsks":    {[]func(*world){deselected, lately, func(w *world) { w.asks("b", "r1") }}, "r1: b"},
+		"SelectedAgain":              {[]func(*world){lately}, ""},
+		"UnregisteredLately":         {[]func(*world){unregistering(hubv1.UnregisteredReason), lately}, "all of it: a b"},
+		"DrainedLately":              {[]func(*world){drained, lately}, "all of it, free"},
+		"OutOfReachLately":           {[]func(*world){func(w *world) { w.platform = false }, lately}, "all of it: a b"},
+		"OutOfReachAndBroken":        {[]func(*world){func(w *world) { w.platform, w.broken = false, true }}, "all of it: a b"},
+		"TheTeamHasIt":               {[]func(*world){teams(labels.Everything(), false)}, ""},
+		"TheTeamHasItAndBroken":      {[]func(*world){teams(labels.Everything(), false), broken}, ""},
+		"TheTeamLostIt":              {[]func(*world){teams(labels.Nothing(), false)}, "all of it: a b"},
+		"TheTeamLostItLately":        {[]func(*world){teams(labels.Nothing(), false), lately}, ""},
+		"TheTeamLostItAndBroken":     {[]func(*world){teams(labels.Nothing(), false), broken}, "all of it: a b"},
+		"TheTeamGoes":                {[]func(*world){teams(labels.Nothing(), true), lately}, "all of it: a b"},
+		"TheTeamGoesAndBroken":       {[]func(*world){teams(labels.Nothing(), true), lately, broken}, "all of it: a b"},
+		"TheTeamIsNotValid":          {[]func(*world){teams(labels.Nothing(), false), broken, func(w *world) { w.team.Broken = "it is not valid" }}, ""},
 		"OutOfReach":                 {[]func(*world){func(w *world) { w.platform = false }}, "all of it: a b"},
 		"NoRegistration":             {[]func(*world){func(w *world) { w.reg = nil }}, ""},
 		"DoesNotCompile":             {[]func(*world){deselected, func(w *world) { w.broken = true }}, ""},
@@ -125,6 +147,10 @@ type world struct {
 	reg              *hubv1.ClusterRegistration
 	delivery         *hubv1.AddonDelivery
 	platform, broken bool
+	// team governs the set's namespace; nil if none does.
+	team *match.Team
+	// stays is for how long the cluster still keeps what it has, if it is not selected.
+	stays time.Duration
 	// elsewhere is true if the set selects another registration of the cluster.
 	elsewhere bool
 	// made are the add-ons whose Flux objects are there, and going is true if there is one that is on its way out.
@@ -166,17 +192,21 @@ func (w *world) removing(addon, removal string) {
 // asked says in words what is asked for.
 func (w *world) asked(t *testing.T) string {
 	t.Helper()
-	var selector *match.Selector
+	aim := match.Aim{Reach: match.Reach{Namespace: w.set.Namespace, Platform: w.platform, Team: w.team}}
 	if !w.broken {
 		var err error
-		if selector, err = match.New(match.Reach{Namespace: w.set.Namespace, Platform: w.platform}, &w.set.Spec); err != nil {
+		if aim.Selector, err = match.New(aim.Reach, &w.set.Spec); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r := (&Reconciler{}).newRemovals(t.Context(), w.set)
+	r := (&Reconciler{}).newRemovals(t.Context(), w.set, aim)
+	r.stays = func(*hubv1.AddonDelivery) time.Duration { return w.stays }
 	r.made = func(*hubv1.AddonDelivery) ([]string, bool, error) { return w.made, w.going, nil }
 	r.elsewhere = func(*hubv1.ClusterRegistration) bool { return w.elsewhere }
-	r.of(w.delivery, w.reg, selector)
+	leaves, waits := r.of(w.delivery, w.reg)
+	if waits != (r.wait > 0) || waits && (!leaves || len(r.wanted) > 0 && w.delivery.Status.Addons[1].Removal == "") {
+		t.Errorf("it leaves: %t, it waits: %t, for %s, and asks for %v", leaves, waits, r.wait, r.wanted)
+	}
 	if len(r.wanted) == 0 {
 		return ""
 	}

@@ -42,15 +42,15 @@ func remove(ctx context.Context, c client.Client, d *hubv1.AddonDelivery) error 
 	return nil
 }
 
-// callOff takes the mark off a delivery that stays after all. It never does so with one that has been deleted since:
-// a withdrawal that has begun goes on.
+// callOff takes the mark off a delivery that stays after all, and the time after which it was to be withdrawn. It never
+// does so with one that has been deleted since: a withdrawal that has begun goes on.
 func callOff(ctx context.Context, c client.Client, d *hubv1.AddonDelivery) error {
 	return mark(ctx, c, d, "", false)
 }
 
 // mark sets or removes spec.withdrawal, and notes whether the add-ons stay on the cluster.
 func mark(ctx context.Context, c client.Client, d *hubv1.AddonDelivery, withdrawal types.UID, orphan bool) error {
-	metadata, value := map[string]any{"uid": d.UID}, any(withdrawal) // never another one of that name
+	metadata, spec := map[string]any{"uid": d.UID}, map[string]any{"withdrawal": withdrawal} // never another one of that name
 	if orphan != d.Orphaned() {
 		policy := any(nil)
 		if orphan {
@@ -59,9 +59,10 @@ func mark(ctx context.Context, c client.Client, d *hubv1.AddonDelivery, withdraw
 		metadata["annotations"] = map[string]any{hubv1.DeletionPolicyAnnotation: policy}
 	}
 	if withdrawal == "" {
-		metadata["resourceVersion"], value = d.ResourceVersion, nil
+		metadata["resourceVersion"] = d.ResourceVersion
+		spec["withdrawal"], spec["withdrawAfter"] = nil, nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": metadata, "spec": map[string]any{"withdrawal": value}})
+	patch, err := json.Marshal(map[string]any{"metadata": metadata, "spec": spec})
 	if err != nil {
 		return fmt.Errorf("mark delivery %s: %w", d.Name, err)
 	}

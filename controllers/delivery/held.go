@@ -3,7 +3,9 @@
 package delivery
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,11 +33,32 @@ func (c *cluster) heldHere(d *delivery) string {
 		return ""
 	}
 	asks := func(a hubv1.AddonStatus) bool { return a.State == hubv1.AddonHeld && a.Removal != "" }
-	switch {
-	case status.Goes(c.registration), c.unwanted(d):
+	switch left := c.leavesAfter(d); {
+	case left > 0:
+		c.lookAgain(left) // the guard may hold it then
+		return ""
+	case status.Goes(c.registration), c.unwanted(d), !c.reaches(d.Namespace):
 		return guard.WholeSet
 	case slices.ContainsFunc(d.Status.Addons, asks):
 		return guard.SomeAddons
 	}
 	return ""
+}
+
+// leavesAfter returns for how long the cluster still keeps what it has of a set that does not select it any more; 0 if it does, or that
+// time is over.
+func (c *cluster) leavesAfter(d *delivery) time.Duration {
+	if d.Spec.WithdrawAfter == nil || d.leaving {
+		return 0
+	}
+	return max(0, d.Spec.WithdrawAfter.Sub(c.now))
+}
+
+// reportDeselected returns what the Ready condition says of a set that does not select the cluster any more.
+func (c *cluster) reportDeselected(d *delivery) string {
+	if d.Spec.WithdrawAfter == nil || d.leaving {
+		return ""
+	}
+	return fmt.Sprintf("; AddonSet %s does not select the cluster any more: this leaves after %s, unless it is selected again",
+		d.SetKey(), d.Spec.WithdrawAfter.UTC().Format(time.RFC3339))
 }

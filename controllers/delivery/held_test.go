@@ -5,6 +5,7 @@ package delivery
 import (
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -51,5 +52,35 @@ func TestHeldIsTold(t *testing.T) {
 	})
 	if got := told(); got != "" {
 		t.Errorf("nothing is held any more, and it says %s", got)
+	}
+}
+
+// TestDeselectedIsTold: a delivery of a set that does not select the cluster any more says until when that can be taken back. The removal
+// guard holds nothing here before.
+func TestDeselectedIsTold(t *testing.T) {
+	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+	m.settle()
+	before := status.Find(m.delivery(roomCluster, roomSet), hubv1.ReadyCondition).Message
+	after := metav1.NewTime(m.clock.Now().Add(5 * time.Minute).Truncate(time.Second))
+	edit(m, "flux-system", roomSet, &hubv1.AddonSet{}, func(s *hubv1.AddonSet) {
+		s.Spec.SelectAll, s.Spec.ClusterSelector = false, &metav1.LabelSelector{MatchLabels: map[string]string{"env": "none"}}
+		s.Status.HeldRemovals = &hubv1.HeldRemovals{Count: 4, Hash: "0123abcd"}
+	})
+	edit(m, "flux-system", m.delivery(roomCluster, roomSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.WithdrawAfter = &after })
+	m.settle()
+	d := m.delivery(roomCluster, roomSet)
+	ready := status.Find(d, hubv1.ReadyCondition)
+	want := before + "; AddonSet flux-system/base does not select the cluster any more: this leaves after " + after.UTC().Format(time.RFC3339) + ", unless it is selected again"
+	if ready.Message != want || ready.Status != metav1.ConditionTrue {
+		t.Errorf("it says %s %q, want %q", ready.Status, ready.Message, want)
+	}
+	if status.Find(d, hubv1.RemovalsHeldCondition) != nil {
+		t.Error("it says that its removal is held, and nobody has asked for that")
+	}
+	edit(m, "flux-system", d.Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.WithdrawAfter = nil })
+	edit(m, "flux-system", roomSet, &hubv1.AddonSet{}, func(s *hubv1.AddonSet) { s.Spec.SelectAll, s.Spec.ClusterSelector = true, nil })
+	m.settle()
+	if got := status.Find(m.delivery(roomCluster, roomSet), hubv1.ReadyCondition).Message; got != before {
+		t.Errorf("it is selected again, and says %q, want %q", got, before)
 	}
 }

@@ -19,7 +19,7 @@ func (c *cluster) report(d *delivery, pass *report.Cluster) {
 	after, ready := report.Status(pass, c.reported(d))
 	d.Status = after
 	d.Status.ClusterID = c.standsBackOf(d.before.Status.ClusterID)
-	ready.Message += d.reportRefused(c.now) + c.reportHeld(d)
+	ready.Message += d.reportRefused(c.now) + c.reportDeselected(d) + c.reportHeld(d)
 	status.Summarize(d.AddonDelivery, ready, c.now)
 }
 

@@ -354,7 +354,7 @@ func without(labels map[string]string, conflict error) (left map[string]string, 
 // since when, in a condition.
 func (r *Reconciler) removeAfterDelay(ctx context.Context, req Request, obj *unstructured.Unstructured,
 	reg *hubv1.ClusterRegistration) (reconcile.Result, error) {
-	if left, ok := r.left(reg, hubv1.LabelRemovedReason, r.Config.UnregisterDelay); !ok || left > 0 {
+	if left, ok := r.left(reg, hubv1.LabelRemovedReason, r.Config.DeselectionDelay); !ok || left > 0 {
 		return reconcile.Result{RequeueAfter: left}, nil // or the condition is not written yet, which wakes us
 	}
 	return reconcile.Result{}, r.remove(ctx, obj, reg, fmt.Sprintf("label %s was removed", hubv1.RegisterLabel))

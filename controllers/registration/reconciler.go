@@ -180,7 +180,7 @@ func (r *Reconciler) unregistering(reg *hubv1.ClusterRegistration, verdict origi
 	case verdict.Origin == teardown.OriginUnwanted && !verdict.AtOnce && verdict.Refused == "":
 		reason, message = hubv1.LabelRemovedReason,
 			fmt.Sprintf("label %s is gone from %s %q: it is unregistered %s after that, unless the label comes back",
-				hubv1.RegisterLabel, reg.Spec.OriginRef.Kind, reg.Spec.OriginRef.Name, r.Config.UnregisterDelay)
+				hubv1.RegisterLabel, reg.Spec.OriginRef.Kind, reg.Spec.OriginRef.Name, r.Config.DeselectionDelay)
 	case verdict.Origin == teardown.OriginGone && missing(reg):
 		reason, message = hubv1.OriginMissingReason,
 			fmt.Sprintf("Secret %q, which it came from, is gone or is being deleted: its add-ons are served on with the hub's own "+

@@ -53,8 +53,9 @@ type served struct {
 	pending []string
 	// suspended names the add-ons whose Flux object somebody has suspended.
 	suspended []string
-	// leaving says what is left of each set that is being withdrawn.
-	leaving []string
+	// leaving says what is left of each set that is being withdrawn. deselected names the sets that do not select the cluster any more,
+	// and after which time each is withdrawn.
+	leaving, deselected []string
 }
 
 // unready is why a delivery is not Ready.
@@ -100,10 +101,16 @@ func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.Cluster
 		if result := out.add(d); result != "" {
 			results[set] = result
 		}
+		if after := d.Spec.WithdrawAfter; after != nil {
+			until := "after " + after.UTC().Format(time.RFC3339)
+			results[set] = fmt.Sprintf("%s: not selected any more; it leaves %s, unless it is selected again", hubv1.SetDelivered, until)
+			out.deselected = append(out.deselected, set+" "+until)
+		}
 	}
 	slices.Sort(out.failed)
 	slices.Sort(out.held)
 	slices.Sort(out.leaving)
+	slices.Sort(out.deselected)
 	slices.Sort(out.suspended)
 	slices.SortFunc(out.unready, func(a, b unready) int { return cmp.Compare(a.set, b.set) })
 	orphans, omitted := teardown.Orphans(reg.Status.Orphans, deliveries, r.scopesOf(ctx, reg))
@@ -290,6 +297,9 @@ func (r *Reconciler) summarize(reg *hubv1.ClusterRegistration, found resolution,
 	}
 	if len(s.idle) > 0 && len(s.addons) > 0 {
 		out.Message += fmt.Sprintf("; spec.overrides names what no set delivers here: %s", status.List(s.idle, 3))
+	}
+	if len(s.deselected) > 0 {
+		out.Message += "; not selected any more, and leaves unless it is selected again: " + status.List(s.deselected, 3)
 	}
 	out.Message += reportRefused(reg, s, r.Clock.Now())
 	out.Message += reportHeld(reg, s.held, r.Clock.Now())

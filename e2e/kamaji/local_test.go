@@ -78,7 +78,7 @@ func (l *local) start(ctx context.Context, scheme *runtime.Scheme) error {
 	if err != nil {
 		return err
 	}
-	l.process, err = l.hub.StartHub(ctx, binary, "--allow-target-cidrs=127.0.0.0/8", "--unregister-delay=1s", "--removal-delay=1s", "--chart-retention=1s", "--probe-interval=5s")
+	l.process, err = l.hub.StartHub(ctx, binary, "--allow-target-cidrs=127.0.0.0/8", "--deselection-delay=1s", "--removal-delay=1s", "--chart-retention=1s", "--probe-interval=5s")
 	return err
 }
 

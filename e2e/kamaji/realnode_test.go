@@ -81,7 +81,7 @@ func (r *realNode) install(ctx context.Context) error {
 		return err
 	}
 	return r.Helm(ctx, "install", "chandler", "../../charts/chandler", "--namespace", "chandler-system", "--create-namespace",
-		"--set", "image.tag=dev,extraArgs={--unregister-delay=1s,--removal-delay=1s,--chart-retention=1s,--probe-interval=5s}",
+		"--set", "image.tag=dev,extraArgs={--deselection-delay=1s,--removal-delay=1s,--chart-retention=1s,--probe-interval=5s}",
 		"--wait", "--timeout", expect.Patience.String())
 }
 

@@ -38,7 +38,7 @@ const (
 )
 
 // quick makes the hub fit for a test.
-var quick = []string{"--unregister-delay=1s", "--removal-delay=1s", "--probe-interval=5s"}
+var quick = []string{"--deselection-delay=1s", "--removal-delay=1s", "--probe-interval=5s"}
 
 func TestMain(m *testing.M) { os.Exit(node.Main(m, prepare)) }
 

@@ -41,9 +41,9 @@ func Held(in *Input) (list []HeldRemoval, exact bool) {
 		reg := &in.Registrations[i]
 		registrations[types.NamespacedName{Namespace: reg.Namespace, Name: reg.Name}] = reg
 	}
-	selector, err := match.New(in.Reach, &in.Set.Spec)
-	if err != nil {
-		selector = nil // then it removes nothing by its selector
+	aim := match.Aim{Reach: in.Reach}
+	if selector, err := match.New(in.Reach, &in.Set.Spec); err == nil && !status.IsTrue(in.Set, hubv1.StalledCondition) {
+		aim.Selector = selector // otherwise it removes nothing by its selector
 	}
 	var removals []guard.Removal
 	for i := range in.Deliveries {
@@ -51,7 +51,7 @@ func Held(in *Input) (list []HeldRemoval, exact bool) {
 		if d.SetKey().String() != in.key() || d.Withdrawn() || !provenance.Named(d) {
 			continue
 		}
-		h, digest := in.asks(d, registrations[d.Spec.RegistrationRef.Key()], selector)
+		h, digest := in.asks(d, registrations[d.Spec.RegistrationRef.Key()], aim)
 		if len(h.Losses) > 0 && !slices.Contains(underWay, digest) {
 			list, removals = append(list, h), append(removals, guard.Removal{Digest: digest})
 		}
@@ -63,10 +63,12 @@ func Held(in *Input) (list []HeldRemoval, exact bool) {
 }
 
 // asks returns what a delivery wants to have removed or reinstalled, and the digest of that. reg is nil if there is none.
-func (in *Input) asks(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, selector *match.Selector) (h HeldRemoval, digest string) {
+func (in *Input) asks(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, aim match.Aim) (h HeldRemoval, digest string) {
 	h.Delivery = d
+	after := d.Spec.WithdrawAfter
+	over := after == nil || !in.Now.Before(after.Time) || reg != nil && aim.AtOnce(reg)
 	h.Whole = in.Set.DeletionTimestamp != nil ||
-		reg != nil && (status.Unregistered(reg) || drain.Requested(reg) || selector != nil && !selector.Matches(reg))
+		reg != nil && (status.Unregistered(reg) || drain.Requested(reg) || over && aim.Leaves(reg))
 	if h.Whole {
 		if !in.losesNothing(reg) {
 			h.Losses = in.there(d)

@@ -38,8 +38,9 @@ type Config struct {
 	Shared
 	// Rules are the rules for kubeconfigs and the addresses in them; see RulesFor.
 	Rules kubeconfig.Rules
-	// UnregisterDelay is how long an origin stays registered after its label was removed.
-	UnregisterDelay time.Duration
+	// DeselectionDelay is how long a cluster keeps what it has after a label was removed, or a selector edited: an origin
+	// without the label stays registered, and a set that does not select a cluster any more stays there.
+	DeselectionDelay time.Duration
 	// TeardownGrace is how long the hub waits for a cluster that does not answer before it lets the cluster's add-ons
 	// go.
 	TeardownGrace time.Duration

@@ -30,6 +30,8 @@ type Team struct {
 	Namespace, Name string
 	// Clusters selects the Team's clusters by the labels of their registrations.
 	Clusters labels.Selector
+	// Deleted is true if the Team is being deleted. Then its sets reach no cluster any more.
+	Deleted bool
 	// Broken says why nothing is known of the Team's clusters: it is not valid. Then its sets reach none, and nothing
 	// that they have delivered changes.
 	Broken string

@@ -29,7 +29,7 @@ func Reach(namespace string, all []hubv1.Team, platform func(namespace string) b
 		return reach
 	}
 	reach.Team = &match.Team{Namespace: t.Namespace, Name: t.Name, Clusters: labels.Nothing(), Rules: Rules(t)}
-	if t.DeletionTimestamp != nil {
+	if reach.Team.Deleted = t.DeletionTimestamp != nil; reach.Team.Deleted {
 		return reach
 	}
 	err := Check(t)

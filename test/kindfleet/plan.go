@@ -105,7 +105,7 @@ func New(o Options) Plan {
 }
 
 // hubArgs make the hub fast enough for a test.
-var hubArgs = []string{"--unregister-delay=1s", "--probe-interval=5s"}
+var hubArgs = []string{"--deselection-delay=1s", "--probe-interval=5s"}
 
 // FluxControllers are the controllers that the hub needs, by the names of their parts.
 var FluxControllers = []string{parts.SourceController, parts.KustomizeController, parts.HelmController}

@@ -432,7 +432,7 @@ func flags() *hubconfig.Config {
 				Version: manifestchart.Version},
 			Origins: origin.Policy{SecretNamespaces: []string{"chandler-system", "flux-system", "fleet", "team"}},
 		},
-		UnregisterDelay: 5 * time.Minute, TeardownGrace: time.Hour, RemovalDelay: 5 * time.Second, ChartRetention: 10 * time.Minute,
+		DeselectionDelay: 5 * time.Minute, TeardownGrace: time.Hour, RemovalDelay: 5 * time.Second, ChartRetention: 10 * time.Minute,
 		ProbeInterval: time.Minute, Concurrency: 1,
 	}
 }

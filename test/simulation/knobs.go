@@ -24,7 +24,7 @@ func (w *World) knob(name, value string) string {
 		return err.Error()
 	}
 	of := map[string]*time.Duration{
-		"removal-delay": &w.config.RemovalDelay, "unregister-delay": &w.config.UnregisterDelay, "teardown-grace": &w.config.TeardownGrace,
+		"removal-delay": &w.config.RemovalDelay, "deselection-delay": &w.config.DeselectionDelay, "teardown-grace": &w.config.TeardownGrace,
 		"chart-retention": &w.config.ChartRetention, "probe-interval": &w.config.ProbeInterval,
 	}[name]
 	if of == nil {
@@ -45,7 +45,7 @@ func (d *draw) knobs() []string {
 		values []string
 	}{
 		{"removal-delay", []string{"0s", "1s", "25s", "2m"}},
-		{"unregister-delay", []string{"0s", "30s", "20m"}},
+		{"deselection-delay", []string{"0s", "30s", "20m"}},
 		{"teardown-grace", []string{"10m", "30m"}},
 		{"chart-retention", []string{"0s", "1m", "1h"}},
 		{"probe-interval", []string{"20s", "40s"}},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
@@ -36,7 +37,7 @@ func (w *World) lost(c *cluster, work *workload, why string) {
 			clusters[l.cluster] = true
 		}
 	}
-	if limit := max(3, len(w.clusters)/10); len(clusters) > limit {
+	if limit := max(1, min(3, len(w.clusters)/3), len(w.clusters)/10); len(clusters) > limit {
 		w.violated("guard", "%d clusters have lost add-on %s of %s within an hour, nobody has approved that, and %d may",
 			len(clusters), work.addon, work.set, limit)
 	}
@@ -176,6 +177,36 @@ func (w *World) noteDeselected(write apiserver.Write) {
 	s, c := w.sets[d.SetKey().Name], w.cluster(d.Spec.RegistrationRef.Name)
 	if s != nil && c != nil && s.namespace == d.Namespace && !w.selects(s, c) {
 		w.deselected[string(d.UID)] = true
+		w.checkDelay(s, c, d)
+	}
+}
+
+// noteUnselected notes since when sets select clusters no more.
+func (w *World) noteUnselected() {
+	for _, name := range sortedKeys(w.sets) {
+		for _, c := range w.clusters {
+			pair := [2]string{name, c.name}
+			if _, noted := w.unselected[pair]; w.selects(w.sets[name], c) {
+				delete(w.unselected, pair)
+			} else if !noted {
+				w.unselected[pair] = w.clock.Now()
+			}
+		}
+	}
+}
+
+// checkDelay is called when a delivery is withdrawn whose set does not select the cluster. If labels or a selector alone have
+// decided that, they could have come back for --deselection-delay.
+func (w *World) checkDelay(s *set, c *cluster, d *hubv1.AddonDelivery) {
+	reg := w.registered(c)
+	asked := s.deleted || c.gone || w.there(c).gone || !c.drained.IsZero() || reg == nil || reg.DeletionTimestamp != nil ||
+		drain.Requested(reg) || w.labelsOf(c) == nil
+	if t := w.teamOf(s.namespace); asked || t != nil && t.deleted || t == nil && s.namespace != "flux-system" && s.namespace != c.namespace {
+		return
+	}
+	since, noted := w.unselected[[2]string{s.name, c.name}]
+	if waited := w.clock.Now().Sub(since); noted && waited < w.config.DeselectionDelay {
+		w.violated("delay", "delivery %s is withdrawn %s after AddonSet %s has ceased to select %s", d.Name, waited, s.name, c.name)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -221,6 +222,14 @@ func TestInvariantsFail(t *testing.T) {
 		}},
 		{"secrets", func(w *World) {
 			w.checkWrite(apiserver.Write{Key: apiserver.Key{Kind: "Secret", Namespace: "stranger"}, Changed: true, New: apiserver.Object{"data": w.cluster("w1").data()}})
+		}},
+		{"delay", func(w *World) {
+			d := w.deliveries()[0]
+			must(w.do("label " + d.Spec.RegistrationRef.Name + " tier test"))
+			was := w.server.Get(keyOf("AddonDelivery", d.Namespace, d.Name))
+			is := apiserver.Object(runtime.DeepCopyJSON(was))
+			is["spec"].(map[string]any)["withdrawal"] = string(d.UID)
+			w.noteDeselected(apiserver.Write{Key: keyOf("AddonDelivery", d.Namespace, d.Name), Old: was, New: is})
 		}},
 		{"guard", func(w *World) {
 			for _, name := range []string{"a", "b", "c", "d"} {

@@ -362,6 +362,7 @@ func (w *World) noteWishes() {
 	for _, c := range w.clusters {
 		w.noteWishesOf(c)
 	}
+	w.noteUnselected()
 	w.noteTeams()
 }
 

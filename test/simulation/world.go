@@ -85,6 +85,8 @@ type World struct {
 	identities map[any]identified
 	// deselected are the UIDs of deliveries that were withdrawn when their sets did not select the cluster.
 	deselected map[any]bool
+	// unselected is since when a set selects a cluster no more, by the names of both.
+	unselected map[[2]string]time.Time
 	// chartsGone is when each HelmChart was deleted last, and hubBegan when the process that runs began.
 	chartsGone map[apiserver.Key]time.Time
 	hubBegan   time.Time
@@ -140,7 +142,7 @@ func newWorld() *World {
 		rolls: map[apiserver.Key]*rolling{},
 		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}, begun: map[apiserver.Key]int64{},
 			uids: map[any]apiserver.Key{}},
-		orphans: map[string]orphan{}, deleted: map[any]bool{}, cutOff: map[any]bool{}, deselected: map[any]bool{},
+		orphans: map[string]orphan{}, deleted: map[any]bool{}, cutOff: map[any]bool{}, deselected: map[any]bool{}, unselected: map[[2]string]time.Time{},
 		chartsGone: map[apiserver.Key]time.Time{}, identities: map[any]identified{}, letGone: map[string]bool{},
 	}
 	w.server = apiserver.New(w.clock)

@@ -22,6 +22,7 @@ var Scripts = map[string]string{
 	"one-scope":                 "break-glass/team-has-an-add-on-of-a-platform-sets-name",
 	"counted-when-granted":      "lost-long-after-it-was-granted",
 	"labels-on-their-way":       "selector-and-label-edited-in-one-commit",
+	"withdrawn-at-once":         "a-label-that-is-gone-for-a-minute",
 	"half-applied":              "half-applied-and-dropped",
 	"terminating-secret":        "secret-that-is-being-deleted-is-missing",
 	"held-not-counted":          "deselected-as-an-addon-is-dropped",
@@ -89,6 +90,9 @@ var Defects = []Defect{
 	}},
 	{"counted-when-granted", "A removal counts from when the guard has let it go, and not from when it goes", "guard", []Edit{
 		{"controllers/addonset/removals.go", "Going: r.lately.and(client.ObjectKeyFromObject(set), asked.going),", "Going: asked.going,"},
+	}},
+	{"withdrawn-at-once", "A set leaves a cluster as soon as its label is gone", "delay", []Edit{
+		{"controllers/addonset/deselect.go", "\tcase delay == 0:\n", "\tcase delay >= 0:\n"},
 	}},
 	{"labels-on-their-way", "A set deselects by labels that are still on their way", "loss", []Edit{
 		{"controllers/addonset/deselect.go", "\tif r.Labels != nil {\n", "\tif r == nil {\n"},

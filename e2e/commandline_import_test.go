@@ -164,7 +164,7 @@ spec: {url: %s, interval: 2s, ref: {branch: main}}
 	}
 	set := addonSet("imported", "fleet")
 	check(t, h.Client.Delete(ctx, set))
-	soon(t, "what was imported goes with its set", func() error { return wantGone(ctx, h.Client, set) })
+	soon(t, "what was imported goes with its set", func() error { return errors.Join(approveHeld(t.Context(), h.Client), wantGone(ctx, h.Client, set)) })
 	for _, c := range clusters {
 		check(t, wantNoConfigMap(ctx, c, "imp-apps", "imp-settings"))
 		check(t, wantNoConfigMap(ctx, c, "default", "imp-hand"))

@@ -56,7 +56,9 @@ func (g *generation) remove(t *testing.T, namespace, name string) {
 	t.Helper()
 	set := addonSet(namespace, name)
 	check(t, client.IgnoreNotFound(g.Client.Delete(t.Context(), set)))
-	soon(t, "AddonSet "+name+" is gone", func() error { return wantGone(t.Context(), g.Client, set) })
+	soon(t, "AddonSet "+name+" is gone", func() error {
+		return errors.Join(approveHeld(t.Context(), g.Client), wantGone(t.Context(), g.Client, set))
+	})
 }
 
 // addonOf wants an add-on of one cluster in a state, with a text in its message.

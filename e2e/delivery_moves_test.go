@@ -124,6 +124,9 @@ func (g *generation) orderAcrossKinds(t *testing.T) {
 	soon(t, "the dependant arrives after its dependency", func() error { return wantData(ctx, g.one, "default", "mov-after", "a", "b") })
 	g.remove(t, "flux-system", "order")
 	soon(t, "all is gone", func() error {
+		if err := approveHeld(t.Context(), g.Client); err != nil {
+			return err
+		}
 		return errors.Join(wantNoConfigMap(ctx, g.one, "default", "mov-after"), wantNoConfigMap(ctx, g.one, "mov-before", "mov-before"))
 	})
 }
@@ -238,7 +241,9 @@ func (g *generation) conflictAcrossNamespaces(t *testing.T) {
 	check(t, g.Client.Delete(t.Context(), addonSet("flux-system", "winner")))
 	soon(t, "the other takes over", func() error { return wantData(t.Context(), g.one, "mov-shared", "mov-shared", "color", "green") })
 	w.goesOn(t)
-	soon(t, "the winner is gone", func() error { return wantGone(t.Context(), g.Client, addonSet("flux-system", "winner")) })
+	soon(t, "the winner is gone", func() error {
+		return errors.Join(approveHeld(t.Context(), g.Client), wantGone(t.Context(), g.Client, addonSet("flux-system", "winner")))
+	})
 	g.apply(t, chartSet("flux-system", "winner", "  priority: 5\n", settings("mov-shared", ", values: {color: red}")))
 	soon(t, "the stronger one takes it back", func() error { return wantData(t.Context(), g.one, "mov-shared", "mov-shared", "color", "red") })
 	w.goesOn(t)

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -161,6 +162,8 @@ func (f *exampleFleet) drop(t *testing.T, objects ...client.Object) {
 		check(t, client.IgnoreNotFound(f.Client.Delete(t.Context(), o)))
 	}
 	for _, o := range objects {
-		soon(t, fmt.Sprintf("%T %s is gone", o, o.GetName()), func() error { return wantGone(t.Context(), f.Client, o) })
+		soon(t, fmt.Sprintf("%T %s is gone", o, o.GetName()), func() error {
+			return errors.Join(approveHeld(t.Context(), f.Client), wantGone(t.Context(), f.Client, o))
+		})
 	}
 }

@@ -116,9 +116,14 @@ func TestBreaker(t *testing.T) {
 		})
 		check(t, mortal.StartAPIServer(ctx))
 		soon(t, "and is uninstalled when the cluster is back", func() error {
+			if err := approveHeld(t.Context(), g.Client); err != nil {
+				return err
+			}
 			return errors.Join(wantNoConfigMap(ctx, mortal, "brk-chart", "brk-chart"), wantNoConfigMap(ctx, mortal, "default", "brk-git"), wantNoConfigMap(ctx, mortal, "brk-users", "brk-users"))
 		})
-		soon(t, "the set is gone", func() error { return wantGone(ctx, g.Client, addonSet("flux-system", "breaker")) })
+		soon(t, "the set is gone", func() error {
+			return errors.Join(approveHeld(t.Context(), g.Client), wantGone(ctx, g.Client, addonSet("flux-system", "breaker")))
+		})
 	})
 }
 
@@ -197,5 +202,5 @@ spec:
 	check(t, h.Client.Delete(ctx, addonSet("flux-system", "gone")))
 	soon(t, "and cleaned", func() error { return wantNoConfigMap(ctx, c, "default", "brk-gone") })
 	check(t, h.Client.Delete(ctx, reg))
-	soon(t, "nothing of ours is left on the hub", func() error { return wantNothingOfOurs(ctx, h.Client) })
+	soon(t, "nothing of ours is left on the hub", func() error { return errors.Join(approveHeld(t.Context(), h.Client), wantNothingOfOurs(ctx, h.Client)) })
 }

@@ -98,6 +98,7 @@ kind: AddonSet
 metadata: {name: $P-base, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {tier: prod}}
+  removalGuard: {mode: "Off"} # all clusters leave at once in the end
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}, {name: fleet, kind: GitRepository, spec: {url: $GIT, ref: {branch: main}}}]
   addons:
     - {name: $P-chart, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: $COLOR}}}
@@ -108,6 +109,7 @@ kind: AddonSet
 metadata: {name: $P-extra, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {tier: prod}}
+  removalGuard: {mode: "Off"} # all clusters leave at once in the end
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}]
   addons: [{name: $P-extra, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: white}}}]
 `

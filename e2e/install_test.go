@@ -239,7 +239,9 @@ func (in *installation) manifests(t *testing.T) {
 func (in *installation) withoutManifests(t *testing.T) {
 	set := addonSet("flux-system", "plain")
 	check(t, in.Client.Delete(t.Context(), set))
-	soon(t, "the set is gone", func() error { return wantGone(t.Context(), in.Client, set) })
+	soon(t, "the set is gone", func() error {
+		return errors.Join(approveHeld(t.Context(), in.Client), wantGone(t.Context(), in.Client, set))
+	})
 	for _, reg := range []string{tenant, plain} {
 		check(t, wantNoConfigMap(t.Context(), in.clusters[reg], "default", "installed"))
 	}

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -109,5 +110,7 @@ func TestCNIExample(t *testing.T) {
 		}
 	}
 	check(t, h.Client.Delete(ctx, addonSet("flux-system", "network")))
-	soon(t, "the set is gone", func() error { return wantGone(ctx, h.Client, addonSet("flux-system", "network")) })
+	soon(t, "the set is gone", func() error {
+		return errors.Join(approveHeld(t.Context(), h.Client), wantGone(ctx, h.Client, addonSet("flux-system", "network")))
+	})
 }

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -325,15 +326,22 @@ spec:
 	}
 	check(t, j.Client.Delete(ctx, k))
 	for reg, c := range j.clusters {
-		soon(t, "the set that left Git leaves "+reg, func() error { return wantNoConfigMap(ctx, c, "extra", "extra") })
+		soon(t, "the set that left Git leaves "+reg, func() error {
+			return errors.Join(approveHeld(t.Context(), j.Client), wantNoConfigMap(ctx, c, "extra", "extra"))
+		})
 	}
-	soon(t, "the set is gone", func() error { return wantGone(ctx, j.Client, addonSet("flux-system", "extra")) })
+	soon(t, "the set is gone", func() error {
+		return errors.Join(approveHeld(t.Context(), j.Client), wantGone(ctx, j.Client, addonSet("flux-system", "extra")))
+	})
 }
 
 func (j *journey) deselect(t *testing.T) {
 	ctx := t.Context()
 	j.label(t, "tier", "dev", capi)
 	soon(t, "the deselected cluster is clean", func() error {
+		if err := approveHeld(t.Context(), j.Client); err != nil {
+			return err
+		}
 		if err := wantNoConfigMap(ctx, j.clusters[capi], "settings", "settings"); err != nil {
 			return err
 		}
@@ -356,7 +364,9 @@ func (j *journey) drop(t *testing.T) {
 	ctx := t.Context()
 	j.set(t, false)
 	for _, reg := range []string{tenant, plain} {
-		soon(t, "the dropped add-on leaves "+reg, func() error { return wantNoConfigMap(ctx, j.clusters[reg], "default", "from-git") })
+		soon(t, "the dropped add-on leaves "+reg, func() error {
+			return errors.Join(approveHeld(t.Context(), j.Client), wantNoConfigMap(ctx, j.clusters[reg], "default", "from-git"))
+		})
 		check(t, wantData(ctx, j.clusters[reg], "settings", "settings", "color", j.color))
 	}
 }
@@ -367,6 +377,9 @@ func (j *journey) unregister(t *testing.T) {
 	j.label(t, hubv1.RegisterLabel, "", capi, plain)
 	for reg, c := range j.clusters {
 		soon(t, reg+" is clean", func() error {
+			if err := approveHeld(t.Context(), j.Client); err != nil {
+				return err
+			}
 			if err := wantNoConfigMap(ctx, c, "settings", "settings"); err != nil {
 				return err
 			}
@@ -374,7 +387,7 @@ func (j *journey) unregister(t *testing.T) {
 		})
 	}
 	check(t, j.Client.Delete(ctx, addonSet("flux-system", "base")))
-	soon(t, "nothing of ours is left on the hub", func() error { return wantNothingOfOurs(ctx, j.Client) })
+	soon(t, "nothing of ours is left on the hub", func() error { return errors.Join(approveHeld(t.Context(), j.Client), wantNothingOfOurs(ctx, j.Client)) })
 	for _, name := range []string{tenant + "-admin-kubeconfig", capi + "-kubeconfig", plain} {
 		s := secret("tenants", name, nil)
 		check(t, j.Client.Get(ctx, client.ObjectKeyFromObject(s), s)) // what was not ours is untouched

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -174,9 +175,9 @@ func (p *guarded) teamDelivers(t *testing.T) {
 	soon(t, "the team's chart arrives", func() error { return wantData(ctx, p.one, "pol-shop-apps", "web", "color", "red") })
 	set, team := addonSet("pol-shop", "pol-shop"), &hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "pol-shop"}}
 	check(t, p.jane.Delete(ctx, set))
-	soon(t, "the set is gone", func() error { return wantGone(ctx, p.Client, set) })
+	soon(t, "the set is gone", func() error { return errors.Join(approveHeld(t.Context(), p.Client), wantGone(ctx, p.Client, set)) })
 	check(t, p.jane.Delete(ctx, team))
-	soon(t, "the Team is gone", func() error { return wantGone(ctx, p.Client, team) })
+	soon(t, "the Team is gone", func() error { return errors.Join(approveHeld(t.Context(), p.Client), wantGone(ctx, p.Client, team)) })
 }
 
 // oldSource: a source from before the Team said anything may be suspended and labelled, but its spec is the Team's business.

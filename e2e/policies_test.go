@@ -356,5 +356,5 @@ func (p *guarded) uninstalled(t *testing.T) {
 	check(t, p.jane.Delete(ctx, addonSet("flux-system", "pol")))
 	soon(t, "the add-ons are uninstalled", func() error { return p.wantGone(ctx, "pol") })
 	check(t, p.jane.Patch(ctx, secret("fleet", "one", nil), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:"false"}}}`, hubv1.RegisterLabel))))
-	soon(t, "nothing of ours is left on the hub", func() error { return wantNothingOfOurs(ctx, p.Client) })
+	soon(t, "nothing of ours is left on the hub", func() error { return errors.Join(approveHeld(t.Context(), p.Client), wantNothingOfOurs(ctx, p.Client)) })
 }

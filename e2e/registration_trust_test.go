@@ -205,6 +205,6 @@ func TestTrust(t *testing.T) {
 	})
 	for _, s := range []*hubv1.AddonSet{addonSet("team", "tru-team"), addonSet("flux-system", "tru-base")} {
 		check(t, h.Client.Delete(ctx, s))
-		soon(t, "set "+s.Name+" is gone", func() error { return wantGone(ctx, h.Client, s) })
+		soon(t, "set "+s.Name+" is gone", func() error { return errors.Join(approveHeld(t.Context(), h.Client), wantGone(ctx, h.Client, s)) })
 	}
 }

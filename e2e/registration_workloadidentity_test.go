@@ -96,10 +96,15 @@ spec:
 
 	check(t, h.Client.Delete(ctx, reg))
 	soon(t, "all is uninstalled", func() error {
+		if err := approveHeld(t.Context(), h.Client); err != nil {
+			return err
+		}
 		return errors.Join(wantNoConfigMap(ctx, target, "wid-chart", "wid-chart"), wantNoConfigMap(ctx, target, "default", "wid-git"), wantGone(ctx, h.Client, reg))
 	})
 	check(t, h.Client.Delete(ctx, addonSet("flux-system", "identities")))
-	soon(t, "nothing of ours is left", func() error { return errors.Join(wantNothingOfOurs(ctx, h.Client), h.wantNoMirror(t)) })
+	soon(t, "nothing of ours is left", func() error {
+		return errors.Join(approveHeld(t.Context(), h.Client), wantNothingOfOurs(ctx, h.Client), h.wantNoMirror(t))
+	})
 }
 
 // wantMoves has the registration change to a kubeconfig and back: the Flux objects are made anew each time, what runs stays, and the mirror

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,7 +52,7 @@ func TestLockdown(t *testing.T) {
 	})
 	check(t, wantNoConfigMap(ctx, g.one, "shop-apps", "web"))
 	check(t, g.Client.Delete(ctx, shop()))
-	soon(t, "the Team is gone", func() error { return wantGone(ctx, g.Client, shop()) })
+	soon(t, "the Team is gone", func() error { return errors.Join(approveHeld(t.Context(), g.Client), wantGone(ctx, g.Client, shop())) })
 	g.remove(t, "shop-team", "shop")
 	check(t, g.one.Client.Delete(ctx, robot))
 }

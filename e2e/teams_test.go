@@ -338,9 +338,15 @@ func (g *teamed) loses(t *testing.T) {
 	ctx, m := t.Context(), g.member(t)
 	check(t, g.Client.Patch(ctx, secret("fleet", "one", nil), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"region":"asia"}}}`))))
 	soon(t, "its add-ons are gone", func() error {
+		if err := approveHeld(t.Context(), g.Client); err != nil {
+			return err
+		}
 		return errors.Join(wantNoConfigMap(ctx, g.one, "shop-apps", "web"), wantNoConfigMap(ctx, g.one, "shop-apps", "from-git"))
 	})
 	soon(t, "its rights are gone", func() error {
+		if err := approveHeld(t.Context(), g.Client); err != nil {
+			return err
+		}
 		return errors.Join(wantNoNamespace(ctx, g.one, "chandler-shop"),
 			wantGone(ctx, g.one.Client, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-apps", Name: "chandler-shop-admin"}}))
 	})
@@ -351,6 +357,9 @@ func (g *teamed) loses(t *testing.T) {
 		return nil
 	})
 	soon(t, "its credential is gone", func() error {
+		if err := approveHeld(t.Context(), g.Client); err != nil {
+			return err
+		}
 		mirrors, err := g.mirrors(ctx)
 		if err == nil && len(mirrors) > 0 {
 			err = fmt.Errorf("there are %d", len(mirrors))
@@ -369,7 +378,7 @@ func (g *teamed) loses(t *testing.T) {
 func (g *teamed) leaves(t *testing.T) {
 	ctx := t.Context()
 	check(t, g.Client.Delete(ctx, shop()))
-	soon(t, "the Team is gone", func() error { return wantGone(ctx, g.Client, shop()) })
+	soon(t, "the Team is gone", func() error { return errors.Join(approveHeld(t.Context(), g.Client), wantGone(ctx, g.Client, shop())) })
 	check(t, errors.Join(wantNoConfigMap(ctx, g.one, "shop-apps", "web"), wantNoNamespace(ctx, g.one, "chandler-shop")))
 	_, err := configMap(ctx, g.one, "shop-apps", "by-hand")
 	check(t, err)

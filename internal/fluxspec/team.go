@@ -160,6 +160,7 @@ func (r *TeamRules) checkPart(kind string, body map[string]any) []Problem {
 		out = append(out, Problem{"serviceAccountName",
 			r.Refusal("", "its add-ons come to the cluster as the Team's own ServiceAccount, and as no other; leave the field out")})
 	}
+	out = append(out, r.checkDurations(body)...)
 	switch kind {
 	case HelmReleaseKind:
 		out = append(out, r.checkHelmRelease(body)...)
@@ -203,8 +204,11 @@ func (r *TeamRules) checkHelmRelease(body map[string]any) []Problem {
 
 // checkWhole checks what only a whole body tells.
 func (r *TeamRules) checkWhole(kind string, body map[string]any) []Problem {
-	if r == nil || kind == KustomizationKind {
+	if r == nil {
 		return nil
+	}
+	if kind == KustomizationKind {
+		return r.checkDecryption(body)
 	}
 	var out []Problem
 	nulls := []string{"install", "upgrade", "install.crds", "upgrade.crds"} // no release has a null namespace (required)

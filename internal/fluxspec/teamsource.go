@@ -21,19 +21,13 @@ func (r *TeamRules) checkSource(kind string, spec map[string]any) []Problem {
 	}
 	if field, address, known := addressOf(kind, spec); known && !r.Allows(address) {
 		out = append(out, Problem{field, r.Refusal(allowField, "allows sources at %s, and this is %q", some(r.Allow), address)})
+	} else if known {
+		out = append(out, r.checkPlace(field, address)...)
 	}
+	out = append(append(append(out, r.checkIdentity(kind, spec)...), r.checkDurations(spec)...), r.checkProxies(spec)...)
 	if spec["recurseSubmodules"] == true && len(r.Allow) > 0 {
 		out = append(out, Problem{"recurseSubmodules",
 			r.Refusal(allowField, "allows sources at %s, and a submodule may be anywhere", some(r.Allow))})
-	}
-	// A Secret of the team's own, with a proxy and beside it a CA: whatever answers there would have the allowed URL.
-	if len(r.Allow) > 0 {
-		for _, field := range []string{"proxySecretRef", "sts"} {
-			if filled(spec[field]) {
-				out = append(out, Problem{field, r.Refusal(allowField, "allows sources at %s, and %s may send Flux anywhere; a proxy for everybody "+
-					"is source-controller's own", some(r.Allow), field)})
-			}
-		}
 	}
 	if include, ok := spec["include"].([]any); ok && len(include) > 0 && r.RestrictsSources() {
 		out = append(out, Problem{"include",

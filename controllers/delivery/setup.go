@@ -59,14 +59,14 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Watches(&kustomizev1.Kustomization{}, ofFlux, builder.WithPredicates(fluxChanges(&r.sightings, &r.ledger))).
 		Watches(&helmv2.HelmRelease{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfForeign), builder.WithPredicates(foreignChanges())).
 		Watches(&sourcev1.HelmChart{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.HelmChartKind)),
-			builder.WithPredicates(onlyDeletions())).
+			builder.WithPredicates(deletionsAndEdits())).
 		Watches(&sourcev1.HelmRepository{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.HelmRepositoryKind)),
-			builder.WithPredicates(onlyDeletions())).
+			builder.WithPredicates(deletionsAndEdits())).
 		Watches(&sourcev1.GitRepository{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.GitRepositoryKind)),
-			builder.WithPredicates(onlyDeletions())).
+			builder.WithPredicates(deletionsAndEdits())).
 		Watches(&sourcev1.OCIRepository{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.OCIRepositoryKind)),
-			builder.WithPredicates(onlyDeletions())).
-		Watches(&sourcev1.Bucket{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.BucketKind)), builder.WithPredicates(onlyDeletions())).
+			builder.WithPredicates(deletionsAndEdits())).
+		Watches(&sourcev1.Bucket{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.BucketKind)), builder.WithPredicates(deletionsAndEdits())).
 		WatchesMetadata(secret, ofAnnotation, builder.WithPredicates(mirrorChanges())).
 		WatchesMetadata(configMap, ofAnnotation, builder.WithPredicates(mirrorChanges())).
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.documents.ReadersOf("Secret")), changed).
@@ -144,10 +144,11 @@ func setChanges() predicate.Predicate {
 	}}
 }
 
-func onlyDeletions() predicate.Predicate {
+// deletionsAndEdits lets through that an object goes, or that its spec changes.
+func deletionsAndEdits() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(event.UpdateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() },
 	}
 }
 
@@ -177,7 +178,7 @@ func (r *Reconciler) clusterOfForeign(ctx context.Context, obj client.Object) []
 // if it can. If it cannot, Flux reports that on its objects, which wakes the clusters that can.
 func (r *Reconciler) userOf(kind string) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
-		r.Shared.Gone(kind, client.ObjectKeyFromObject(obj))
+		r.Shared.Gone(kind, client.ObjectKeyFromObject(obj)) // or edited: nothing is known of it
 		uses := client.MatchingFields{index.Uses: index.Source(kind, obj.GetNamespace(), obj.GetName())}
 		releases := &helmv2.HelmReleaseList{}
 		kustomizations := &kustomizev1.KustomizationList{}

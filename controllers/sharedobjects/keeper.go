@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sharedobjects keeps the HelmCharts and sources that clusters share. It is their only writer, and deletes
-// each one a while after its last use. The name of an object is a hash of its content, so the package never updates
-// one. The only exception is the repository of the hub's own chart.
+// each one a while after its last use. The name of an object is a hash of its content, so the package updates one only
+// to undo the edit of somebody else. The only exception is the repository of the hub's own chart.
 package sharedobjects
 
 import (
@@ -63,6 +63,8 @@ type record struct {
 	at   time.Time
 	// idleSince is since when nobody uses it; zero while somebody does.
 	idleSince time.Time
+	// generation is that of the hub's last write to an object that was there; zero if there was none.
+	generation int64
 
 	// users is how many hold the record now, under the Keeper's lock.
 	users int
@@ -76,7 +78,7 @@ func (k *Keeper) record(key id) (*record, func()) {
 		defer r.mu.Unlock()
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if r.users--; r.users == 0 && r.hash == "" && r.idleSince.IsZero() && k.records[key] == r {
+		if r.users--; r.users == 0 && r.hash == "" && r.idleSince.IsZero() && r.generation == 0 && k.records[key] == r {
 			delete(k.records, key)
 		}
 	}
@@ -129,7 +131,7 @@ func objects() map[string]client.Object {
 }
 
 // Ensure makes an object if it does not exist. An existing object stays as it is, unless its name does not identify
-// its content. seen is false if the cache does not show the object yet. Then the caller has to look again after
+// its content, or somebody has edited it. seen is false if the cache does not show the object yet. Then the caller has to look again after
 // Unseen: if somebody deletes the object before the cache has ever shown it, no event says so.
 func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err error) {
 	key := id{s.Object.GetKind(), client.ObjectKeyFromObject(s.Object)}
@@ -143,11 +145,17 @@ func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err e
 		return true, nil // it serves until nobody uses it
 	case err == nil && there.GetDeletionTimestamp() != nil:
 		return true, fmt.Errorf("%s %s %w", key.kind, key, apply.ErrBeingDeleted)
+	case err == nil && k.ours(there) && edited(there, rec):
+		rec.generation, err = k.restore(ctx, there, s.Object)
+		return true, err
 	case err == nil && (!s.InPlace || there.GetAnnotations()[hubv1.HashAnnotation] == s.Hash || rec.hash == s.Hash):
 		return true, nil
 	case err == nil:
 		seen = true
-		_, err = apply.Update(ctx, k.Client, s.Object, hubv1.FieldManager)
+		var written *unstructured.Unstructured
+		if written, err = apply.Update(ctx, k.Client, s.Object, hubv1.FieldManager); err == nil {
+			rec.generation = written.GetGeneration()
+		}
 	case !apierrors.IsNotFound(err):
 		return false, fmt.Errorf("read %s %s: %w", key.kind, key, err)
 	case rec.hash == s.Hash && k.Clock.Since(rec.at) < Unseen:

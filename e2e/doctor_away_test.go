@@ -102,9 +102,7 @@ func (s *sick) clockFaults(*testing.T) []malady {
 		return malady{want: want, fault: fault, with: func(t *testing.T) []string { return s.later(t, by) }}
 	}
 	none := func(*testing.T) func(*testing.T) { return func(*testing.T) {} }
-	// Flux tries again and again to read the source, and the add-on waits for it.
-	waits := fmt.Sprintf("[{name: doc6, kustomization: {path: ./, sourceRef: {name: nowhere}}}], "+
-		"sources: [{name: nowhere, kind: GitRepository, spec: {interval: 1m, timeout: 5s, url: %s/a.git}}]", deadServer(s.t))
+	waits := s.waits("doc6")
 	day, err := s.one.TokenKubeconfig(s.t.Context(), "doctor-later")
 	check(s.t, err)
 	s.t.Cleanup(func() { _ = s.one.Revoke(context.WithoutCancel(s.t.Context()), "doctor-later") })
@@ -114,6 +112,12 @@ func (s *sick) clockFaults(*testing.T) []malady {
 		ahead([]string{"WARNING ClockOfCaller"}, -time.Hour, none),
 		ahead([]string{"WARNING ClusterSlow"}, 11*time.Minute, s.applied("slow", doctorSet("slow", "tier: prod", waits))),
 	}
+}
+
+// waits are the add-ons of a set that wait for a source: Flux tries to read it, and after half a minute they have failed.
+func (s *sick) waits(addon string) string {
+	return fmt.Sprintf("[{name: %[1]s, kustomization: {path: ./, sourceRef: {name: nowhere}}}], "+
+		"sources: [{name: nowhere, kind: GitRepository, spec: {interval: 1m, timeout: 5s, url: %[2]s/a.git}}]", addon, deadServer(s.t))
 }
 
 // fails is a rollout of a good revision, and then of one that the cluster's API server refuses.

@@ -412,6 +412,8 @@ func (s *sick) fleetFaults(t *testing.T) []malady {
 		{want: []string{"WARNING ClusterDuplicate"}, fault: s.registered("again", good)},
 		{want: []string{"WARNING CredentialExpires"}, fault: s.registered("day", day)},
 		{want: []string{"WARNING SetMatchesNothing"}, fault: s.applied("nothing", doctorSet("nothing", "tier: none", "[{name: doc2, manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: doc2}}]}}]"))},
+		{want: []string{"WARNING ClusterUnderWay"}, fault: s.applied("underway", doctorSet("underway", "tier: prod", s.waits("doc7")))},
+		{want: []string{"WARNING SetDeliversNothing"}, fault: s.applied("lost", doctorSet("lost", "tier: prod", "[{name: doc, manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: doc8}}]}}]"))},
 		{want: []string{"ERROR SetStalled"}, fault: s.applied("stalled", doctorSet("stalled", "tier: prod", "[{name: doc3, helmRelease: {chrat: {}}}]"))},
 		{want: []string{"WARNING OverrideOver"}, fault: past(`{"spec":{"overrides":[{"name":"doc","exclude":true,"until":"2020-01-01T00:00:00Z"}]}}`)},
 		{want: []string{"WARNING OverrideRefused"}, fault: past(`{"spec":{"overrides":[{"name":"doc","exclude":true}]}}`)},

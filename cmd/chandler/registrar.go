@@ -87,7 +87,7 @@ func (o *registrarOptions) connect(cmd *cobra.Command) (*registrar.Registrar, er
 	if err := o.reader.Ask(cmd.Context(), o.hubNamespace, cmd.Flags()); err != nil {
 		return nil, decide(err)
 	}
-	r := &registrar.Registrar{Hub: o.reader, HubConfig: config, Out: o.Out, Wait: o.timeout}
+	r := &registrar.Registrar{Hub: o.reader, HubConfig: config, HubNamespace: o.hubNamespace, Out: o.Out, Wait: o.timeout}
 	if *o.cluster.KubeConfig != "" || *o.cluster.Context != "" {
 		if r.Cluster, err = o.cluster.ToRESTConfig(); err != nil {
 			return nil, &exit{uncertain, fmt.Errorf("find the cluster: %w", err)}

@@ -20,7 +20,7 @@ import (
 const (
 	// aloneLasts is for how long a hub without --leader-elect may be silent. No other replica waits for it.
 	aloneLasts = 5 * time.Minute
-	aloneRenew = 2 * time.Minute
+	aloneRenew = 20 * time.Second // doctor counts on it
 	// aloneBeats is how often it notes that it has not stood still: replicas with --leader-elect renew their Lease so often.
 	aloneBeats = 2 * time.Second
 )

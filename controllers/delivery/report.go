@@ -80,7 +80,7 @@ func (o outcome) reported() report.Outcome {
 	return report.Outcome{
 		Applied: o.applied, Left: o.left, Err: o.err,
 		NotOwned: errors.Is(o.err, apply.ErrNotOwned), NoMirror: errors.Is(o.err, errNoMirror),
-		Passes: o.err != nil && apply.Passes(o.err),
+		Passes: o.err != nil && apply.Passes(o.err), Conflict: o.err != nil && apply.Lagged(o.err),
 	}
 }
 

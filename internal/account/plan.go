@@ -81,8 +81,13 @@ type Target struct {
 }
 
 // Kubeconfig returns a kubeconfig for the target with a token, as the hub itself would read it. If some flag of the hub has
-// to allow it, refused says what and which: only the hub knows its flags.
+// to allow it, refused says what and which.
 func (t Target) Kubeconfig(token string) (config *kubeconfig.Config, refused string, err error) {
+	return t.KubeconfigBy(token, kubeconfig.Rules{})
+}
+
+// KubeconfigBy is Kubeconfig for a hub of which the rules are known.
+func (t Target) KubeconfigBy(token string, rules kubeconfig.Rules) (config *kubeconfig.Config, refused string, err error) {
 	cluster := map[string]any{"server": t.Server}
 	if len(t.CA) > 0 {
 		cluster["certificate-authority-data"] = t.CA
@@ -102,7 +107,7 @@ func (t Target) Kubeconfig(token string) (config *kubeconfig.Config, refused str
 	if err != nil {
 		return nil, "", fmt.Errorf("write a kubeconfig: %w", err)
 	}
-	if config, err = kubeconfig.Parse(raw, kubeconfig.Rules{}); err == nil {
+	if config, err = kubeconfig.Parse(raw, rules); err == nil {
 		return config, "", nil
 	}
 	refused = err.Error()

@@ -19,6 +19,7 @@ const (
 	clusterUnreachable = "ClusterUnreachable"
 	clusterNotReady    = "ClusterNotReady"
 	clusterSlow        = "ClusterSlow"
+	clusterUnderWay    = "ClusterUnderWay"
 	credentialExpires  = "CredentialExpires"
 	overrideOver       = "OverrideOver"
 	overrideRefused    = "OverrideRefused"
@@ -27,6 +28,7 @@ const (
 	setStalled         = "SetStalled"
 	setMatchesNothing  = "SetMatchesNothing"
 	setSources         = "SetSourcesNotReady"
+	setNothing         = "SetDeliversNothing"
 	setHeld            = "RemovalsHeld"
 	setFailed          = "RolloutFailed"
 	setEpoch           = "EpochOfHub"
@@ -86,6 +88,9 @@ func clustersFail(f *Facts) []Finding {
 		f.Fleet.each(clusterNotReady, Error, func(n int, reason string) string { return status.Are(n, "cluster") + " not Ready: " + reason }),
 		f.Fleet.each(clusterSlow, Warning, func(n int, reason string) string {
 			return status.Are(n, "cluster") + " on the way for more than ten minutes: " + reason
+		}),
+		f.Fleet.each(clusterUnderWay, Warning, func(n int, reason string) string {
+			return status.Are(n, "cluster") + " on the way, and not Ready yet: " + reason
 		}))
 }
 
@@ -134,8 +139,11 @@ func setsSummary(f *Facts) string {
 
 // setsMatchNothing finds sets without a cluster.
 func setsMatchNothing(f *Facts) []Finding {
-	return some(f.Fleet.all(setMatchesNothing), Finding{Severity: Warning, Code: setMatchesNothing, What: "AddonSets select no cluster",
-		Remedy: "correct the selector, or label a cluster: condition Ready of the set says what is in reach, and why it does not match"})
+	return append(some(f.Fleet.all(setMatchesNothing), Finding{Severity: Warning, Code: setMatchesNothing, What: "AddonSets select no cluster",
+		Remedy: "correct the selector, or label a cluster"}),
+		some(f.Fleet.all(setNothing), Finding{Severity: Warning, Code: setNothing,
+			What:   "AddonSets deliver nothing: other sets deliver their add-ons on every cluster",
+			Remedy: "rename the add-ons, raise the priority of the set, or delete it (docs/addonsets.md#conflicts-moves-and-adoption)"})...)
 }
 
 // setsStalled finds sets that do not compile, or that no hub has looked at.
@@ -143,20 +151,20 @@ func setsStalled(f *Facts) []Finding {
 	var out []Finding
 	for _, c := range f.Fleet.of(setStalled) {
 		out = append(out, f.Fleet.counts[c].about(Finding{Severity: Error, Code: setStalled,
-			What: "AddonSets are stalled: " + c.Reason, Remedy: "condition Stalled names the add-on and the path; clusters keep what they have"}))
+			What: "AddonSets are stalled: " + c.Reason, Remedy: "mend the set as it says; clusters keep what they have"}))
 	}
 	out = append(out, some(f.Fleet.all(setUnseen), Finding{Severity: Error, Code: setUnseen,
 		What:   "the hub has not looked at AddonSets for more than ten minutes after they were made",
 		Remedy: "see check Hub: it may not run, or not keep up"})...)
 	return append(out, some(f.Fleet.all(setSources), Finding{Severity: Error, Code: setSources,
 		What:   "AddonSets wait for Flux to read what they pin, so their newest revision reaches nobody",
-		Remedy: "see check Sources, and condition Ready of the set"})...)
+		Remedy: "see check Sources"})...)
 }
 
 // setsHeld finds removals that wait for a person.
 func setsHeld(f *Facts) []Finding {
 	return some(f.Fleet.all(setHeld), Finding{Severity: Warning, Code: setHeld, What: "the removal guard holds removals of AddonSets",
-		Remedy: "approve or undo them: docs/troubleshooting.md#removals-are-held"})
+		Remedy: "chandler removals list SET says what; approve or undo them (docs/troubleshooting.md#removals-are-held)"})
 }
 
 // setsFailed finds rollouts that have stopped.
@@ -198,7 +206,7 @@ func overridesOver(f *Facts) []Finding {
 func overridesRefused(f *Facts) []Finding {
 	return some(f.Fleet.all(overrideRefused), Finding{Severity: Warning, Code: overrideRefused,
 		What:   "the hub refuses overrides or variables of clusters, and delivers without them",
-		Remedy: "condition OverridesRefused names the set, the add-on and the path"})
+		Remedy: "mend or take out what it names"})
 }
 
 // pausesOver finds pauses that are left over.

@@ -160,6 +160,10 @@ var cases = map[string]struct {
 	}, ""},
 	"NoHolder":     {func(f *doctor.Facts) { f.Hub.Leases[0].Holder = "" }, "ERROR HubDoesNotLead"},
 	"SilentHolder": {func(f *doctor.Facts) { f.Hub.Leases[0].Renewed = now.Add(-10 * time.Minute) }, "ERROR HubDoesNotLead"},
+	"SilentHolderAlone": { // however long its Lease lasts
+		func(f *doctor.Facts) {
+			f.Hub.Leases[0].Renewed, f.Hub.Leases[0].Lasts = now.Add(-70*time.Second), 5*time.Minute
+		}, "ERROR HubDoesNotLead"},
 	"NoElection":   {func(f *doctor.Facts) { f.Hub.Workloads[0].Args = nil }, "ERROR HubWithoutElection"},
 	"CallersClock": {func(f *doctor.Facts) { f.Clock.Caller = now.Add(-time.Minute) }, "WARNING ClockOfCaller"},
 	"HubsClock":    {func(f *doctor.Facts) { f.Hub.Leases[0].Renewed = now.Add(time.Minute) }, "WARNING ClockOfHub"},
@@ -189,8 +193,13 @@ var cases = map[string]struct {
 	"NoRight": {func(f *doctor.Facts) {
 		f.Rights.Lacks = []doctor.Right{{Verb: "patch", Group: "apps", Resource: "controllerrevisions"}}
 	}, "ERROR RightsMissing"},
-	"AllRights":    {func(f *doctor.Facts) { f.Rights.Everything = true }, "WARNING RightsTooMany"},
-	"NoFlux":       {func(f *doctor.Facts) { f.Flux.Workloads = f.Flux.Workloads[1:] }, "ERROR FluxMissing"},
+	"AllRights": {func(f *doctor.Facts) { f.Rights.Everything = true }, "WARNING RightsTooMany"},
+	"NoFlux":    {func(f *doctor.Facts) { f.Flux.Workloads = f.Flux.Workloads[1:] }, "ERROR FluxMissing"},
+	"FluxOutside": {func(f *doctor.Facts) {
+		f.Flux.Workloads, f.SourcesReady = nil, 1
+		f.Flux.Kinds = append(f.Flux.Kinds, doctor.Kind{Kind: "Kustomization", Component: "kustomize-controller", Count: 1, Observed: 1})
+		f.Flux.Kinds[0].Observed = 50
+	}, ""},
 	"FluxUnread":   {func(f *doctor.Facts) { f.Flux = doctor.Flux{} }, ""},
 	"FluxDown":     {func(f *doctor.Facts) { f.Flux.Workloads[0].Ready = 0 }, "ERROR FluxNotRunning"},
 	"OldFlux":      {func(f *doctor.Facts) { f.Flux.Workloads[0].Version = "v1.5.3" }, "ERROR FluxTooOld"},
@@ -235,10 +244,13 @@ var cases = map[string]struct {
 	"SourceFails": {func(f *doctor.Facts) {
 		f.Sources = []doctor.Source{{Name: "GitRepository flux-system/fleet", Reason: "GitOperationFailed", Message: "no such host"}}
 	}, "ERROR SourceFails"},
-	"NoKubeConfig":    {cluster("Ready False SecretNotFound", "KubeConfigValid False SecretNotFound"), "ERROR KubeConfigInvalid"},
-	"Unreachable":     {cluster("Ready False ConnectionRefused", "Reachable False ConnectionRefused"), "ERROR ClusterUnreachable"},
-	"AddonsFailed":    {cluster("Ready False AddonsFailed", "Reachable True ProbeSucceeded"), "ERROR ClusterNotReady"},
-	"Slow":            {cluster("Ready False Progressing", "Reachable True ProbeSucceeded"), "WARNING ClusterSlow"},
+	"NoKubeConfig": {cluster("Ready False SecretNotFound", "KubeConfigValid False SecretNotFound"), "ERROR KubeConfigInvalid"},
+	"Unreachable":  {cluster("Ready False ConnectionRefused", "Reachable False ConnectionRefused"), "ERROR ClusterUnreachable"},
+	"AddonsFailed": {cluster("Ready False AddonsFailed", "Reachable True ProbeSucceeded"), "ERROR ClusterNotReady"},
+	"Slow":         {cluster("Ready False Progressing", "Reachable True ProbeSucceeded"), "WARNING ClusterSlow"},
+	"UnderWay": {func(f *doctor.Facts) {
+		f.Fleet.Registration(registration("Ready False Progressing", "Reachable True ProbeSucceeded"), now.AddDate(-10, 0, 0))
+	}, "WARNING ClusterUnderWay"},
 	"Sleeping":        {cluster("Ready False ClusterSleeping", "Suspended True ClusterSleeping", "Reachable False ConnectionRefused"), ""},
 	"Maintenance":     {cluster("Ready False ClusterUpgrading", "Maintenance True ClusterUpgrading", "Reachable False ConnectionRefused"), ""},
 	"Suspended":       {cluster("Ready False ConnectionRefused", "Suspended True ClusterUnreachable", "Reachable False ConnectionRefused"), "ERROR ClusterUnreachable"},
@@ -259,9 +271,10 @@ var cases = map[string]struct {
 	"FluxReads": {func(f *doctor.Facts) {
 		f.Access.Readers = []doctor.Reader{reader("ServiceAccount", "flux-system", "helm-controller"), reader("User", "", "system:kube-controller-manager")}
 	}, ""},
-	"NoCluster":  {func(f *doctor.Facts) { f.Fleet.Set(set("Ready True NoClusterMatches"), 3, now) }, "WARNING SetMatchesNothing"},
-	"Stalled":    {func(f *doctor.Facts) { f.Fleet.Set(set("Ready False InvalidSpec", "Stalled True InvalidSpec"), 3, now) }, "ERROR SetStalled"},
-	"SetSources": {func(f *doctor.Facts) { f.Fleet.Set(set("Ready False SourcesNotReady"), 3, now) }, "ERROR SetSourcesNotReady"},
+	"NoCluster":       {func(f *doctor.Facts) { f.Fleet.Set(set("Ready True NoClusterMatches"), 3, now) }, "WARNING SetMatchesNothing"},
+	"DeliversNothing": {func(f *doctor.Facts) { f.Fleet.Set(set("Ready False AddonsLost"), 3, now) }, "WARNING SetDeliversNothing"},
+	"Stalled":         {func(f *doctor.Facts) { f.Fleet.Set(set("Ready False InvalidSpec", "Stalled True InvalidSpec"), 3, now) }, "ERROR SetStalled"},
+	"SetSources":      {func(f *doctor.Facts) { f.Fleet.Set(set("Ready False SourcesNotReady"), 3, now) }, "ERROR SetSourcesNotReady"},
 	"Held": {func(f *doctor.Facts) {
 		f.Fleet.Set(set("Ready True Succeeded", "RemovalsHeld True TooManyRemovals"), 3, now)
 	}, "WARNING RemovalsHeld"},

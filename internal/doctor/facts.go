@@ -35,9 +35,10 @@ type Facts struct {
 	Flux   Flux
 	Access Access
 	Fleet  Fleet
-	// Sources are Flux sources that fail, with Flux's words; SourcesRead is how many were looked at.
-	Sources     []Source
-	SourcesRead int
+	// Sources are Flux sources that fail and that are in use, with Flux's words; SourcesRead is how many were looked at, and
+	// SourcesReady how many of these Flux has fetched.
+	Sources                   []Source
+	SourcesRead, SourcesReady int
 }
 
 // Unread is something that could not be found out.
@@ -161,8 +162,9 @@ type Flux struct {
 type Kind struct {
 	Kind, Component string
 	Count           int64
-	// Interval is the median of a sample.
+	// Interval is the median of a sample, and Observed how many of the sample Flux has reconciled as they are now.
 	Interval time.Duration
+	Observed int
 }
 
 // Access is who may read Secrets in a platform namespace.

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -85,17 +86,16 @@ func (f *Fleet) Registration(r *hubv1.ClusterRegistration, now time.Time) {
 		f.add(pauseOver, "", name)
 	}
 	if c := status.Find(r, hubv1.OverridesRefusedCondition); c != nil && c.Status == metav1.ConditionTrue {
-		f.add(overrideRefused, c.Reason, name)
+		f.add(overrideRefused, c.Reason, said(name, c))
 	}
 }
 
 func (f *Fleet) health(r *hubv1.ClusterRegistration, name string, now time.Time) {
-	failed := func(condition string) (string, bool) {
-		c := status.Find(r, condition)
-		if c == nil || c.Status != metav1.ConditionFalse {
-			return "", false
+	failed := func(condition string) *metav1.Condition {
+		if c := status.Find(r, condition); c != nil && c.Status == metav1.ConditionFalse {
+			return c
 		}
-		return c.Reason, true
+		return nil
 	}
 	ready := status.Find(r, hubv1.ReadyCondition)
 	if ready == nil || r.Status.ObservedGeneration < r.Generation {
@@ -111,17 +111,30 @@ func (f *Fleet) health(r *hubv1.ClusterRegistration, name string, now time.Time)
 	if wanted(r) {
 		return
 	}
-	if reason, ok := failed(hubv1.KubeConfigValidCondition); ok {
-		f.add(clusterKubeConfig, reason, name)
-	} else if reason, ok := failed(hubv1.ReachableCondition); ok {
-		f.add(clusterUnreachable, reason, name)
+	if c := failed(hubv1.KubeConfigValidCondition); c != nil {
+		f.add(clusterKubeConfig, c.Reason, said(name, c))
+	} else if c := failed(hubv1.ReachableCondition); c != nil {
+		f.add(clusterUnreachable, c.Reason, said(name, c))
 	} else if ready.Status == metav1.ConditionTrue {
 		f.Ready++
 	} else if !slices.Contains(underWay, ready.Reason) {
-		f.add(clusterNotReady, ready.Reason, name)
+		f.add(clusterNotReady, ready.Reason, said(name, ready))
 	} else if now.Sub(ready.LastTransitionTime.Time) > late {
-		f.add(clusterSlow, ready.Reason, name)
+		f.add(clusterSlow, ready.Reason, said(name, ready))
+	} else {
+		f.add(clusterUnderWay, ready.Reason, said(name, ready))
 	}
+}
+
+// maxSaid bounds what is told of a condition's message.
+const maxSaid = 200
+
+// said names an object with what its condition says.
+func said(name string, c *metav1.Condition) string {
+	if c.Message == "" {
+		return name
+	}
+	return name + ": " + excerpt.Of(excerpt.Line(c.Message), maxSaid)
 }
 
 // underWay are the reasons of Ready for what ends by itself.
@@ -162,14 +175,16 @@ func (f *Fleet) Set(s *hubv1.AddonSet, epoch int, now time.Time) {
 	}
 	switch {
 	case status.IsTrue(s, hubv1.StalledCondition):
-		f.add(setStalled, ready.Reason, name)
+		f.add(setStalled, ready.Reason, said(name, ready))
 	case ready.Reason == hubv1.NoClusterMatchesReason:
-		f.add(setMatchesNothing, "", name)
+		f.add(setMatchesNothing, "", said(name, ready))
 	case ready.Reason == hubv1.SourcesNotReadyReason:
-		f.add(setSources, "", name)
+		f.add(setSources, "", said(name, ready))
+	case ready.Status == metav1.ConditionFalse && ready.Reason == hubv1.AddonsLostReason:
+		f.add(setNothing, "", said(name, ready))
 	}
-	if status.IsTrue(s, hubv1.RemovalsHeldCondition) {
-		f.add(setHeld, "", name)
+	if c := status.Find(s, hubv1.RemovalsHeldCondition); c != nil && c.Status == metav1.ConditionTrue {
+		f.add(setHeld, "", said(name, c))
 	}
 	stopped := status.Reason(s, hubv1.RolloutPausedCondition)
 	if stopped == string(hubv1.RolloutFailed) || stopped == string(hubv1.RolloutRolledBack) {

@@ -34,7 +34,10 @@ func fluxSummary(f *Facts) string {
 		w := &f.Flux.Workloads[i]
 		out = append(out, w.Name+" "+w.Version)
 	}
-	if len(out) == 0 {
+	switch outside := f.served(source) || f.served(helm) || f.served(kustomize); {
+	case len(out) == 0 && outside:
+		return "its controllers run outside of the cluster: its objects are reconciled"
+	case len(out) == 0:
 		return "namespace " + f.FluxNamespace
 	}
 	return list(out)
@@ -56,14 +59,22 @@ func (x *Flux) appliers() []*Workload { return append(x.of(kustomize), x.of(helm
 func fluxMissing(f *Facts) []Finding {
 	var o Objects
 	for _, component := range Components() {
-		if f.Flux.Read && len(f.Flux.of(component)) == 0 {
+		if f.Flux.Read && len(f.Flux.of(component)) == 0 && !f.served(component) {
 			o.Add(component)
 		}
 	}
 	return some(o, Finding{Severity: Error, Code: "FluxMissing",
 		What: fmt.Sprintf("controllers of Flux are not to be found, in namespace %s or by label app.kubernetes.io/part-of=flux",
 			f.FluxNamespace),
-		Remedy: fluxRemedy + "; --flux-namespace says where it is. Where they run outside of the cluster, nothing is wrong"})
+		Remedy: fluxRemedy + "; --flux-namespace says where it is"})
+}
+
+// served returns whether the objects of a component are reconciled: it runs somewhere, maybe outside of the cluster.
+func (f *Facts) served(component string) bool {
+	if component == source {
+		return f.SourcesReady > 0
+	}
+	return slices.ContainsFunc(f.Flux.Kinds, func(k Kind) bool { return k.Component == component && k.Observed > 0 })
 }
 
 // serves returns which shards a controller serves; "" is what has no shard, and * all.

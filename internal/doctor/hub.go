@@ -41,9 +41,9 @@ func hubSummary(f *Facts) string {
 
 func (w *Workload) name() string { return w.Namespace + "/" + w.Name }
 
-// alive returns whether the holder renews the Lease.
+// alive returns whether the holder renews the Lease. A hub renews it every twenty seconds at the latest, for however long it lasts.
 func (l *Lease) alive(now time.Time) bool {
-	return l.Holder != "" && now.Sub(l.Renewed) <= silent*l.Lasts
+	return l.Holder != "" && now.Sub(l.Renewed) <= silent*min(l.Lasts, 20*time.Second)
 }
 
 // hubMissing finds a hub of which nothing is to be seen.

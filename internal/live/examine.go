@@ -60,6 +60,8 @@ type examiner struct {
 	serves onehub.Ask
 	// namespaces are those with sets.
 	namespaces map[string]bool
+	// failing are the sources there that fail.
+	failing []failing
 }
 
 // greet asks the API server who it is, and what time it is.

@@ -3,9 +3,12 @@
 package live
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,6 +72,7 @@ func (e *examiner) sources() error {
 			}) == nil
 		}))
 	}
+	e.facts.Sources = e.inUse()
 	slices.SortFunc(e.facts.Sources, func(a, b doctor.Source) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
@@ -83,10 +87,69 @@ func (e *examiner) source(kind string, o runtime.Object) {
 		return
 	}
 	e.facts.SourcesRead++
-	if c := meta.FindStatusCondition(s.GetConditions(), hubv1.ReadyCondition); c != nil && c.Status == metav1.ConditionFalse {
+	switch c := meta.FindStatusCondition(s.GetConditions(), hubv1.ReadyCondition); {
+	case c == nil:
+	case c.Status == metav1.ConditionTrue:
+		e.facts.SourcesReady++
+	case c.Status == metav1.ConditionFalse:
 		name := kind + " " + s.GetNamespace() + "/" + s.GetName()
-		e.facts.Sources = append(e.facts.Sources, doctor.Source{Name: name, Reason: c.Reason, Message: c.Message})
+		e.failing = append(e.failing, failing{s, doctor.Source{Name: name, Reason: c.Reason, Message: c.Message}})
 	}
+}
+
+// failing is a source that fails.
+type failing struct {
+	client.Object
+	doctor.Source
+}
+
+// inUse keeps those of the sources that fail to which something refers. The hub keeps its charts and sources for a while after
+// the last one that used them: such a failure is mended. Those that somebody else made are his to judge.
+func (e *examiner) inUse() []doctor.Source {
+	used := map[string]bool{}
+	ours := func(f failing) bool {
+		labels := f.GetLabels()
+		return labels[hubv1.ChartLabel] != "" || labels[hubv1.SourceLabel] != ""
+	}
+	if slices.ContainsFunc(e.failing, ours) {
+		whole := true
+		for kind, list := range map[string]client.ObjectList{
+			"HelmReleases": &helmv2.HelmReleaseList{}, "Kustomizations": &kustomizev1.KustomizationList{}, "HelmCharts": &sourcev1.HelmChartList{},
+		} {
+			whole = e.read(doctor.CheckSources, kind+", and so which sources are in use", e.pages(list, func(l client.ObjectList) bool {
+				return meta.EachListItem(l, func(o runtime.Object) error {
+					used[sourceOf(o)] = true
+					return nil
+				}) == nil
+			})) && whole
+		}
+		if !whole {
+			used = nil
+		}
+	}
+	var out []doctor.Source
+	for _, f := range e.failing {
+		if used == nil || !ours(f) || used[f.Name] {
+			out = append(out, f.Source)
+		}
+	}
+	return out
+}
+
+// sourceOf names the source or chart of an object, as doctor.Source does.
+func sourceOf(o runtime.Object) string {
+	name := func(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
+	switch o := o.(type) {
+	case *helmv2.HelmRelease:
+		if ref := o.Spec.ChartRef; ref != nil {
+			return name(ref.Kind, cmp.Or(ref.Namespace, o.Namespace), ref.Name)
+		}
+	case *kustomizev1.Kustomization:
+		return name(o.Spec.SourceRef.Kind, cmp.Or(o.Spec.SourceRef.Namespace, o.Namespace), o.Spec.SourceRef.Name)
+	case *sourcev1.HelmChart:
+		return name(o.Spec.SourceRef.Kind, o.Namespace, o.Spec.SourceRef.Name)
+	}
+	return ""
 }
 
 func suspended(o runtime.Object) bool {

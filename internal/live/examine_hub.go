@@ -256,10 +256,16 @@ func (e *examiner) count(kind, component string, list client.ObjectList, of sche
 	case *helmv2.HelmReleaseList:
 		for i := range l.Items {
 			intervals = append(intervals, l.Items[i].Spec.Interval.Duration)
+			if l.Items[i].Status.ObservedGeneration == l.Items[i].Generation {
+				k.Observed++
+			}
 		}
 	case *kustomizev1.KustomizationList:
 		for i := range l.Items {
 			intervals = append(intervals, l.Items[i].Spec.Interval.Duration)
+			if l.Items[i].Status.ObservedGeneration == l.Items[i].Generation {
+				k.Observed++
+			}
 		}
 	}
 	slices.Sort(intervals)

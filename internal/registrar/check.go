@@ -121,18 +121,25 @@ func (r *Registrar) identity(_ context.Context, w *Work) error {
 }
 
 // way checks that the hub accepts the way to the cluster.
-func (r *Registrar) way(_ context.Context, w *Work) error {
-	var err error
+func (r *Registrar) way(ctx context.Context, w *Work) error {
+	rules, unknown, err := r.Hub.Rules(ctx, r.HubNamespace)
+	if err != nil {
+		return err
+	}
 	if w.target, err = target(r.Cluster, w.req.Address); err != nil {
 		return err
 	}
 	w.Plan.Server = w.target.Server
-	_, refused, err := w.target.Kubeconfig("x")
+	_, refused, err := w.target.KubeconfigBy("x", rules)
 	if err != nil {
 		return fmt.Errorf("the hub would refuse the kubeconfig: %w", err)
 	}
 	if refused != "" {
-		w.Plan.Warnings = append(w.Plan.Warnings, "the hub refuses this unless it was started with a flag that allows it: "+refused+
+		says := "the hub refuses this, by the flags that it was started with: "
+		if unknown != "" {
+			says = "the hub refuses this unless it was started with a flag that allows it (" + unknown + "): "
+		}
+		w.Plan.Warnings = append(w.Plan.Warnings, says+refused+
 			". If the hub reaches the cluster by another address, write --server")
 	}
 	return nil

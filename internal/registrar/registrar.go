@@ -33,6 +33,8 @@ type Registrar struct {
 	// Hub reads from the hub's API server, and knows the hub's flags. HubConfig is how that server is reached.
 	Hub       live.Reader
 	HubConfig *rest.Config
+	// HubNamespace is where the hub publishes its flags.
+	HubNamespace string
 	// Cluster is how the cluster is reached, with the rights of an administrator; nil if nobody has said.
 	Cluster *rest.Config
 	// Out is where progress goes.

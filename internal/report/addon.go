@@ -91,6 +91,11 @@ func failedStep(a *hubv1.AddonStatus, s *Step, o *Object) {
 		a.State, a.Message = hubv1.AddonNotOwned, a.Message+"; it is left alone. Rename the add-on, or remove that object"
 	case s.NoMirror:
 		a.State = hubv1.AddonWaitingForCluster
+	case s.Conflict:
+		a.State = hubv1.AddonProgressing
+		if o != nil {
+			a.AppliedGeneration = o.Applied
+		}
 	default:
 		a.State = hubv1.AddonFailed
 		if s.Passes {

@@ -195,7 +195,7 @@ func TestAddonArrives(t *testing.T) {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, noNodes: true,
 			change: failing("InstallFailed", "execution error at (web/templates/a.yaml:1): not ready for this"),
 			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "InstallFailed", AppliedGeneration: 3, Version: "1.0.0",
-				Message: "InstallFailed: execution error at (web/templates/a.yaml:1): not ready for this"},
+				Message: `InstallFailed: Flux says, perhaps in the cluster's words: "execution error at (web/templates/a.yaml:1): not ready for this"`},
 		},
 		"NoNodeStill": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: progressing, noNodes: true,
@@ -264,6 +264,10 @@ func TestAddonArrives(t *testing.T) {
 		"NotTakenThisTime": {
 			verb: plan.Update, out: report.Outcome{Err: errBoom, Passes: true},
 			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: hubv1.NotWrittenReason, AppliedGeneration: 3, Message: "boom", Version: "1.0.0"},
+		},
+		"NotTakenSinceItHasChanged": { // the next try comes at once, and nobody has to know
+			verb: plan.Update, out: report.Outcome{Err: errBoom, Passes: true, Conflict: true},
+			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, AppliedGeneration: 3, Message: "boom", Version: "1.0.0"},
 		},
 		"NotUpdated": {
 			verb: plan.Update, out: report.Outcome{Err: errBoom},

@@ -76,9 +76,10 @@ type Outcome struct {
 	// Left says what an object that was let go leaves on the cluster, and why.
 	Left string
 	// Err is why the step failed. NotOwned is true if the reason is that the object is not the hub's, and NoMirror if
-	// Flux's credentials for the cluster are not beside the set yet. Passes is true if the next try may succeed.
-	Err                        error
-	NotOwned, NoMirror, Passes bool
+	// Flux's credentials for the cluster are not beside the set yet. Passes is true if the next try may succeed, and Conflict if
+	// somebody has just changed the object, so that the next try comes at once.
+	Err                                  error
+	NotOwned, NoMirror, Passes, Conflict bool
 }
 
 // Delivery is a delivery, with what the hub rendered and assembled for it.

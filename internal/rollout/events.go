@@ -25,7 +25,11 @@ func Events(before, after *hubv1.RolloutStatus) []Event {
 	}
 	began := !same(before.Revision, after.Revision) || before.Started == nil || after.Started != nil && !after.Started.Equal(before.Started)
 	if began && before.Revision != "" && after.Phase != hubv1.RolloutDone {
-		tell(hubv1.RolloutStartedEvent, "rollout of revision %s begins with wave %s", after.Revision, after.Wave)
+		with := ""
+		if after.Wave != "" {
+			with = " with wave " + after.Wave
+		}
+		tell(hubv1.RolloutStartedEvent, "rollout of revision %s begins%s", after.Revision, with)
 	} else if after.Wave != before.Wave && after.Wave != "" && before.Wave != "" {
 		tell(hubv1.WaveStartedEvent, "wave %s gets revision %s", after.Wave, after.Revision)
 	}

@@ -55,6 +55,8 @@ type cluster struct {
 	// said is the UID of the cluster that its registration has last said to be of. One that its origin has made again goes on with it.
 	// leaves is the UID of the registration that the hub has deleted: if it has no deliveries any more when it has gone, it begins anew.
 	said, leaves any
+	// annotated are the variables in the annotation that its origin had last.
+	annotated string
 	// labels are those that its origin had last.
 	labels map[string]string
 	// seen are the labels that the registration had when the origin went; nil while there is an origin.

@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -16,10 +17,18 @@ import (
 func (w *World) fails(c *cluster, cl claim) bool {
 	if name, ok := strings.CutPrefix(cl.needs, "vars."); ok {
 		_, says := nested(w.server.Get(c.registration()), "spec", "variables", name).(string)
-		return !says && cl.set.variables[name] == ""
+		return !says && !w.annotates(c, name) && cl.set.variables[name] == ""
 	}
 	name, ok := strings.CutPrefix(cl.needs, "cluster.labels.")
 	return ok && w.labelsOf(c)[name] == ""
+}
+
+// annotates returns whether the annotation of a cluster's origin has a variable. When the origin goes, what it had last counts.
+func (w *World) annotates(c *cluster, name string) bool {
+	if o := w.server.Get(c.origin()); o != nil && c.provider != "Hand" {
+		c.annotated, _ = nested(o, "metadata", "annotations", hubv1.VariablesAnnotation).(string)
+	}
+	return strings.Contains(c.annotated, strconv.Quote(name)+":")
 }
 
 // holds returns whether an add-on does not render, and has an object, which stays as it is.

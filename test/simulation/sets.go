@@ -38,7 +38,7 @@ type addon struct {
 	name, form, chart, version, release, account string
 	movedFrom                                    string
 	dependsOn                                    string
-	// needs is what an expression of its body reads: vars.NAME or cluster.labels.KEY; "" for no expression.
+	// needs is what an expression of its body reads: vars.NAME, cluster.labels.KEY or origin; "" for no expression.
 	needs string
 	// after is the last workload that there was when the add-on was added: it is none of the add-on's, whatever that is called.
 	after int
@@ -141,6 +141,9 @@ func (s *set) object() apiserver.Object {
 func (a addon) reading() apiserver.Object {
 	if a.needs == "" {
 		return apiserver.Object{}
+	}
+	if a.needs == "origin" { // which never fails
+		return apiserver.Object{"read": "<< origin.?metadata.?labels.?tier.orValue('none') >>"}
 	}
 	return apiserver.Object{"read": "<< " + a.needs + ".upperAscii() >>"}
 }

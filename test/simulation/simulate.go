@@ -271,13 +271,13 @@ func (d *draw) expression() string {
 	set := d.set()
 	switch d.IntN(6) {
 	case 0, 1:
-		return "needs " + d.of(set) + " " + d.one("vars.color", "vars.color", "cluster.labels.tier", "-")
+		return "needs " + d.of(set) + " " + d.one("vars.color", "vars.color", "cluster.labels.tier", "origin", "-")
 	case 2, 3:
 		return "variables " + set + " color " + d.one("red", "-", "-")
 	case 4:
 		return "label " + d.cluster() + " tier " + d.one("prod", "-")
 	}
-	return "variable " + d.cluster() + " color " + d.one("blue", "7", "-")
+	return d.one("variable ", "annotate ") + d.cluster() + " color " + d.one("blue", "7", "-")
 }
 
 // team draws what the platform, a Team and somebody in it do.

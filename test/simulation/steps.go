@@ -180,7 +180,7 @@ func init() {
 		"release": ofAddon("NAME", 1, func(_ *set, a *addon, f []string) { a.release = f[0] }),
 		"form":    ofAddon("FORM", 1, func(s *set, a *addon, f []string) { a.form = f[0]; s.settle(a) }),
 		"account": ofAddon("NAME", 1, func(_ *set, a *addon, f []string) { a.account = f[0] }),
-		"needs":   ofAddon("vars.NAME|cluster.labels.KEY|-", 1, func(_ *set, a *addon, f []string) { a.needs = strings.TrimPrefix(f[0], "-") }),
+		"needs":   ofAddon("vars.NAME|cluster.labels.KEY|origin|-", 1, func(_ *set, a *addon, f []string) { a.needs = strings.TrimPrefix(f[0], "-") }),
 		"variables": ofSet("NAME VALUE|-", 2, func(w *World, s *set, f []string) {
 			s.variables = maps.Clone(s.variables) // what a backup has stays as it was
 			if s.variables == nil {
@@ -197,6 +197,15 @@ func init() {
 				value = f[1]
 			}
 			w.patch(c.registration(), `{"spec":{"variables":{%q:%s}}}`, f[0], value)
+		}),
+		"annotate": named("NAME VALUE|-", 2, func(w *World, c *cluster, f []string) { // variables in an annotation of the origin
+			value := "null"
+			if f[1] != "-" {
+				value = fmt.Sprintf("%q", fmt.Sprintf("{%q: %q}", f[0], f[1]))
+			}
+			if c.provider != "Hand" {
+				w.patch(c.origin(), `{"metadata":{"annotations":{%q:%s}}}`, hubv1.VariablesAnnotation, value)
+			}
 		}),
 		"rename": ofAddon("NAME", 1, func(s *set, a *addon, f []string) {
 			if s.addon(f[0]) == nil {

@@ -177,7 +177,7 @@ var Defects = []Defect{
 		{"internal/rollout/start.go", "Expedited(d.target); isOpen || expedited ||", "Expedited(d.target); true || isOpen || expedited ||"},
 	}},
 	{"passing-failure", "A cluster that Flux does not reach for a moment has failed on the revision", "rollout", []Edit{
-		{"internal/rollout/observe.go", "a.Reason == hubv1.NotWrittenReason || fluxstate.Unreachable(s)", "false && fluxstate.Unreachable(s)"},
+		{"internal/rollout/observe.go", "(a.Unreached || a.Reason == hubv1.NotWrittenReason)", "false"},
 	}},
 	{"stale-generation", "A cluster is late from when its delivery gets another generation until that is observed", "rollout", []Edit{
 		{"internal/rollout/observe.go", "\tc.Ready = ready(d)", "\tc.Ready = d.Status.ObservedGeneration == d.Generation && ready(d)"},

@@ -59,7 +59,9 @@ func widget(name string) *unstructured.Unstructured {
 
 func (g *generation) manifests(t *testing.T) {
 	ctx := t.Context()
-	more := "          - {apiVersion: v1, kind: ConfigMap, metadata: {name: gen-more}, data: {a: b}}\n"
+	// With such annotations Helm would not apply the object, not correct it, or not remove it.
+	more := "          - {apiVersion: v1, kind: ConfigMap, metadata: {name: gen-more, annotations: {helm.sh/hook: 'pre-install, crd-install', " +
+		"helm.sh/resource-policy: keep}}, data: {a: b}}\n"
 	g.apply(t, strings.Replace(manifestsSet, "$MORE", more, 1))
 	for c, region := range map[*localfleet.Cluster]string{g.one: "eu", g.two: "us"} {
 		soon(t, "the object of the CRD arrives", func() error {
@@ -86,8 +88,10 @@ func (g *generation) manifests(t *testing.T) {
 		return err
 	})
 	check(t, g.one.Client.Delete(ctx, widget("first")))
+	check(t, g.one.Client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "gen-more"}}))
 	soon(t, "what a tenant deletes comes back", func() error {
-		return g.one.Client.Get(ctx, types.NamespacedName{Namespace: "default", Name: "first"}, widget("first"))
+		return errors.Join(g.one.Client.Get(ctx, types.NamespacedName{Namespace: "default", Name: "first"}, widget("first")),
+			wantData(ctx, g.one, "default", "gen-more", "a", "b"))
 	})
 
 	// The hub goes and comes back: what it serves is the same, and nothing moves.

@@ -25,7 +25,7 @@ const (
 	Name = "chandler-manifests"
 	// Version of the chart. It must change with every change of the chart: source-controller keeps its copy of a
 	// version, and two replicas of the hub must not serve different bytes for the same version.
-	Version = "1.1.0"
+	Version = "1.2.0"
 )
 
 const (

@@ -23,10 +23,11 @@ import (
 
 // archiveDigest pins the archive. A change of the chart must come with a change of Version, in Chart.yaml too: a hub
 // that is being updated serves the old bytes and the new ones at the same time, and they need different names.
-const archiveDigest = "a8a2698d7c95734d6149273983f647304e29d17b677597009ee1769b39b286d3"
+const archiveDigest = "0721800d24167fced44d97317883cddd38f4f12c54199b0b25b80e6d44f49705"
 
 // olderDigests pins what former versions were. They are served as they were: Flux takes other bytes for another chart.
 var olderDigests = map[string]string{
+	"chandler-manifests-1.1.0.tgz": "a8a2698d7c95734d6149273983f647304e29d17b677597009ee1769b39b286d3",
 	"chandler-manifests-1.0.0.tgz": "bc3c5bf7482a59c765a070400167711ba7f40edc0daf79c263da9d6a6100fa8e",
 }
 
@@ -157,12 +158,12 @@ func TestHandler(t *testing.T) {
 		{"HEAD", "/index.yaml", "", 200, "application/yaml", indexTag, nil},
 		{"GET", "/index.yaml", indexTag, 304, "", indexTag, nil},
 		{"GET", "/index.yaml", archiveTag, 200, "application/yaml", indexTag, Index()},
-		{"GET", "/chandler-manifests-1.1.0.tgz", "", 200, "application/gzip", archiveTag, Archive()},
+		{"GET", "/chandler-manifests-1.2.0.tgz", "", 200, "application/gzip", archiveTag, Archive()},
 		{"GET", "/chandler-manifests-1.0.0.tgz", "", 200, "application/gzip", `"` + olderDigests["chandler-manifests-1.0.0.tgz"] + `"`, Older()["chandler-manifests-1.0.0.tgz"]},
-		{"HEAD", "/chandler-manifests-1.1.0.tgz", "", 200, "application/gzip", archiveTag, nil},
-		{"GET", "/chandler-manifests-1.1.0.tgz", archiveTag, 304, "", archiveTag, nil},
+		{"HEAD", "/chandler-manifests-1.2.0.tgz", "", 200, "application/gzip", archiveTag, nil},
+		{"GET", "/chandler-manifests-1.2.0.tgz", archiveTag, 304, "", archiveTag, nil},
 		{"POST", "/index.yaml", "", 405, "", "", nil},
-		{"DELETE", "/chandler-manifests-1.1.0.tgz", "", 405, "", "", nil},
+		{"DELETE", "/chandler-manifests-1.2.0.tgz", "", 405, "", "", nil},
 		{"GET", "/", "", 404, "", "", nil},
 		{"GET", "/index.yaml/", "", 404, "", "", nil},
 		{"GET", "/chandler-manifests-0.9.0.tgz", "", 404, "", "", nil},

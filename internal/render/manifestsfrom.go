@@ -19,6 +19,8 @@ type contents struct {
 	references []any
 	// versions of the documents are values, so that Flux upgrades when one changes.
 	versions map[string]any
+	// names are what messages of the chart call the keys that hold objects.
+	names map[string]any
 	// secrets are those that the chart makes of others.
 	secrets []any
 	// crds is true if there are CustomResourceDefinitions among the objects.
@@ -29,6 +31,9 @@ func (c *contents) values() map[string]any {
 	out := map[string]any{}
 	if len(c.versions) > 0 {
 		out["versions"] = c.versions
+	}
+	if len(c.names) > 0 {
+		out["names"] = c.names
 	}
 	if len(c.secrets) > 0 {
 		out["secrets"] = c.secrets
@@ -49,7 +54,7 @@ func (c *contents) refer(s fluxspec.ManifestsSource, key, under, prefix string, 
 const maxReferences = 1000
 
 func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (*contents, error) {
-	out := &contents{versions: map[string]any{}}
+	out := &contents{versions: map[string]any{}, names: map[string]any{}}
 	for _, s := range sources {
 		if ref := (Ref{s.Kind, s.Name}); len(r.referred) >= maxReferences && !r.referred[ref] {
 			return nil, compile.Error{Path: "manifestsFrom", Message: fmt.Sprintf("the set refers to more than %d ConfigMaps and Secrets on this "+
@@ -78,7 +83,7 @@ func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (*contents,
 			continue
 		}
 		for _, k := range keys {
-			out.refer(s, k, "from", "d", s.Optional)
+			out.names[out.refer(s, k, "from", "d", s.Optional)] = fmt.Sprintf("key %q of %s %q", k, s.Kind, s.Name)
 		}
 		out.crds = out.crds || doc.CRDs
 	}

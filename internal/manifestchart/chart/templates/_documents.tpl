@@ -58,7 +58,9 @@ error.
 {{- end }}
 
 {{- /*
-"object" writes an object if it is selected, or the selected ones of a list of objects.
+"object" writes an object if it is selected, or the selected ones of a list of objects. It takes off the annotations with which Helm would not
+apply an object (an event that does not happen, or that Helm does not know), not correct it, or not remove it: here it is an object like any
+other.
   where, select: as in "documents"
   object: the parsed object
   text: its text, written as it is since large numbers lose digits when parsed; absent if it has none of its own
@@ -88,6 +90,21 @@ error.
     {{- end }}
     {{- if not (and (kindIs "string" $name) $name) }}
       {{- fail (printf "%s: no metadata.name" $where) }}
+    {{- end }}
+    {{- $annotations := get (.object.metadata | default dict) "annotations" }}
+    {{- if kindIs "map" $annotations }}
+      {{- range $key, $value := $annotations }}
+        {{- if or (hasPrefix "helm.sh/hook" $key) (eq $key "helm.sh/resource-policy") }}
+          {{- $_ := unset $annotations $key }}
+          {{- $text = "" }}
+        {{- end }}
+      {{- end }}
+      {{- if not $annotations }}
+        {{- $_ := unset .object.metadata "annotations" }}
+      {{- end }}
+      {{- if not $text }}
+        {{- $text = toYaml .object }}
+      {{- end }}
     {{- end }}
     {{- $definition := and (eq .object.kind "CustomResourceDefinition") (hasPrefix "apiextensions.k8s.io/" .object.apiVersion) }}
     {{- if or (eq .select "all") (eq $definition (eq .select "crds")) }}

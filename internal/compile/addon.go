@@ -207,6 +207,7 @@ func (c *compiler) addonOverlay(overlay, addon string, body *hubv1.AddonBody, pa
 			part := c.holes(out.Body)
 			c.ownSources(overlay, addon, name, kind, part)
 			c.fails(overlay, addon, name, out.Body, part, func() []fluxspec.Problem { return fluxspec.CheckPart(kind, part, c.author) })
+			c.merges(overlay, addon, name, out.Body)
 		}
 	}
 	operations := make([]merge.Operation, 0, len(patches))
@@ -226,6 +227,14 @@ func (c *compiler) addonOverlay(overlay, addon string, body *hubv1.AddonBody, pa
 	}
 	out.Patch = patch
 	return out
+}
+
+// merges rejects a part that cannot be merged with the set's own body.
+func (c *compiler) merges(overlay, addon, field string, part map[string]any) {
+	i := slices.IndexFunc(c.p.Addons, func(a Addon) bool { return a.Name == addon })
+	if path, why := c.p.Unmergeable(c.p.Addons[i].Body, part); path != nil {
+		c.fail(overlay, addon, join(field, strings.Join(path, ".")), "%s", why)
+	}
 }
 
 func (c *compiler) names() []string {

@@ -3,6 +3,7 @@
 package render
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -268,7 +269,7 @@ func (r *renderer) layers(a *compile.Addon, overrides []change) (layered, Errors
 			}
 		}
 		if err := l.apply(a, change, overlayLayer(o.Name), r.scope); err != nil {
-			return l, Errors{{Overlay: o.Name, Addon: a.Name, Message: err.Error()}}
+			return l, Errors{{Overlay: o.Name, Addon: a.Name, Path: pathOf(err), Message: err.Error()}}
 		}
 	}
 	for i := range overrides {
@@ -277,10 +278,31 @@ func (r *renderer) layers(a *compile.Addon, overrides []change) (layered, Errors
 			l.excluded = o.excluded
 		}
 		if err := l.apply(a, o.AddonOverlay, overrideLayer, r.scope); err != nil {
-			return l, Errors{{Addon: a.Name, Path: "override", Message: err.Error()}}
+			return l, Errors{{Addon: a.Name, Path: strings.TrimSpace("override " + pathOf(err)), Message: err.Error()}}
 		}
 	}
 	return l, nil
+}
+
+// unmergeable is an object of a layer that cannot be merged with what an expression gives.
+type unmergeable struct{ path, why string }
+
+func (u unmergeable) Error() string { return u.why }
+
+// pathOf returns the path that an error of apply is about; "" if it says so itself.
+func pathOf(err error) string {
+	if u := (unmergeable{}); errors.As(err, &u) {
+		return u.path
+	}
+	return ""
+}
+
+// merges says why a part of a layer cannot be merged with the body below a path.
+func merges(p *compile.Program, at string, body, part map[string]any) error {
+	if path, why := p.Unmergeable(body, part); path != nil {
+		return unmergeable{at + "." + strings.Join(path, "."), why}
+	}
+	return nil
 }
 
 func (l *layered) apply(a *compile.Addon, change compile.AddonOverlay, layer string, s *scope) error {
@@ -295,9 +317,12 @@ func (l *layered) apply(a *compile.Addon, change compile.AddonOverlay, layer str
 		body := change.Body
 		if a.Kind == fluxspec.ManifestsKind {
 			var err error
-			if body, err = mergeObjects(l.body, body, l.home, o); err != nil {
+			if body, err = mergeObjects(s.program, l.body, body, l.home, o); err != nil {
 				return err
 			}
+		}
+		if err := merges(s.program, compile.Field(a.Kind), l.body, body); err != nil {
+			return err
 		}
 		merge.Merge(l.body, body, o)
 	}

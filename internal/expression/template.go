@@ -55,14 +55,21 @@ func compile(text string) (*Template, *Error) {
 		return nil, e
 	}
 	t, c := &Template{typ: Text}, compiler{}
-	for _, p := range pieces {
+	for i, p := range pieces {
 		if !p.hole {
 			t.parts = append(t.parts, part{text: p.text})
 			continue
 		}
+		before := ""
+		if i > 0 && !pieces[i-1].hole {
+			before = pieces[i-1].text
+		}
+		if e := shift(p, before); e != nil {
+			return nil, e
+		}
 		compiled, typ, e := c.compile(p)
 		if e != nil {
-			return nil, e
+			return nil, hinted(p, len(pieces) == 1, e)
 		}
 		compiled.text = p.text
 		t.parts = append(t.parts, compiled)

@@ -138,6 +138,7 @@ func TestParseDocuments(t *testing.T) {
 		"UnknownTop":        {reason: "unknown fields outside the entries in use are dropped", text: good + "metadata: {a: b}\n"},
 		"Kind":              {reason: "another object", text: strings.Replace(good, "kind: Config", "kind: Secret", 1), want: want{Reason: kubeconfig.ReasonMalformed}},
 		"NoKind":            {reason: "clientcmd allows it", text: strings.Replace(good, "apiVersion: v1\nkind: Config\n", "", 1)},
+		"ArgoCD":            {reason: "its own format", text: `{"bearerToken": "t", "tlsClientConfig": {"caData": "x"}}`, want: want{kubeconfig.ReasonMalformed, ""}},
 		"NoCurrent":         {reason: "one context can mean only one thing", text: strings.Replace(good, "current-context: c\n", "", 1)},
 		"NoCurrentOfTwo":    {reason: "two contexts can mean two things", text: strings.Replace(strings.Replace(good, "current-context: c\n", "", 1), "contexts: [", "contexts: [{name: d, context: {}}, ", 1), want: want{kubeconfig.ReasonContext, "current-context"}},
 		"UnknownCurrent":    {reason: "no such context", text: strings.Replace(good, "current-context: c", "current-context: d", 1), want: want{kubeconfig.ReasonContext, "current-context"}},

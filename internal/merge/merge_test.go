@@ -80,6 +80,8 @@ func TestPatch(t *testing.T) {
 			"patches[0]: add /b/c: there is no /b; add it before, by {op: add, path: /b, value: {}}"},
 		"AppendToNothing": {`{a: {b~c: {}}}`, []op{value(op{Op: "add", Path: "/a/b~0c/list/-"}, "x")}, "",
 			"patches[0]: add /a/b~0c/list/-: there is no /a/b~0c/list; add it before, by {op: add, path: /a/b~0c/list, value: []}"},
+		"SlashInName": {`{metadata: {annotations: {}}}`, []op{value(op{Op: "add", Path: "/metadata/annotations/example.org/a"}, "x")}, "",
+			"patches[0]: add /metadata/annotations/example.org/a: there is no /metadata/annotations/example.org; a / within a name is written ~1: /metadata/annotations/example.org~1a"},
 		"BeyondTheEnd": {`{a: [1]}`, []op{value(op{Op: "add", Path: "/a/3"}, "x")}, "", "patches[0]: add /a/3: there is nothing at that path"},
 		"NoSlash":      {`{}`, []op{value(op{Op: "add", Path: "a"}, "x")}, "", `patches[0]: path "a" must name a field, such as /values/tolerations/-`},
 		"NoValue":      {`{}`, []op{{Op: "add", Path: "/a"}}, "", "patches[0]: add needs a value; a null is written by merging it"},

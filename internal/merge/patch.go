@@ -153,6 +153,10 @@ func (p *Patch) missing(raw []byte, i int) error {
 			made = "[]"
 		}
 		at := strings.Join(strings.Split(op.Path, "/")[:n+2], "/")
+		if over := parts[max(n-1, 0)]; n > 0 && (over == "annotations" || over == "labels") {
+			return fmt.Errorf("there is no %s; a / within a name is written ~1: %s/%s", at, strings.Join(strings.Split(op.Path, "/")[:n+1], "/"),
+				strings.Join(strings.Split(op.Path, "/")[n+1:], "~1"))
+		}
 		return fmt.Errorf("there is no %s; add it before, by {op: add, path: %s, value: %s}", at, at, made)
 	}
 	return errNothing

@@ -127,6 +127,11 @@ const (
 	PausedReason = "Paused"
 	// ClusterUnreachableReason: the cluster has not answered several times in a row. It would block Flux's workers.
 	ClusterUnreachableReason = "ClusterUnreachable"
+	// CredentialRefusedReason: the cluster answers, and has refused the kubeconfig's credential several times in a row.
+	CredentialRefusedReason = "CredentialRefused"
+	// FluxHangsReason: the cluster answers the hub, and Flux has waited for minutes for the first answer of a reconcile. It has no deadline
+	// for that, so the cluster holds one of Flux's workers for each of its objects.
+	FluxHangsReason = "FluxHangs"
 	// ClusterSleepingReason: Kamaji has scaled the control plane down.
 	ClusterSleepingReason = "ClusterSleeping"
 	// ClusterWriteLimitedReason: Kamaji rejects all writes to the tenant for now.
@@ -134,6 +139,12 @@ const (
 	// ClusterMigratingReason: Kamaji moves the tenant's data to another DataStore, and denies every change meanwhile.
 	ClusterMigratingReason = "ClusterMigrating"
 )
+
+// Tripped returns whether Suspended has a reason of the breaker, which found that Flux gets nowhere on the cluster. All other reasons are
+// wanted, by a user or by the origin.
+func Tripped(reason string) bool {
+	return reason == ClusterUnreachableReason || reason == CredentialRefusedReason || reason == FluxHangsReason
+}
 
 // Reasons of Maintenance.
 const (

@@ -168,7 +168,7 @@ func (c *cluster) suspended() *metav1.Condition {
 // that does not answer is not paused.
 func (c *cluster) paused() bool {
 	s := c.suspended()
-	return s != nil && s.Reason != hubv1.ClusterUnreachableReason
+	return s != nil && !hubv1.Tripped(s.Reason)
 }
 
 // replaced says why an object that was made for the cluster with a UID is to be let go: the present cluster is

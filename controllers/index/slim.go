@@ -144,7 +144,7 @@ func slimKustomization(in any) (any, error) {
 	return o, nil
 }
 
-// slimConditions keeps Ready, and for a HelmRelease why its last attempt failed, and that it was released if Ready does not
+// slimConditions keeps Ready, that Flux waits for a first answer, and for a HelmRelease why its last attempt failed, and that it was released if Ready does not
 // say it. A success has the same message on every cluster; each failure has its own.
 func slimConditions(in []metav1.Condition) []metav1.Condition {
 	var out []metav1.Condition
@@ -152,8 +152,12 @@ func slimConditions(in []metav1.Condition) []metav1.Condition {
 	for _, c := range in {
 		ready, failed := c.Type == hubv1.ReadyCondition, c.Type == fluxstate.Remediated ||
 			c.Type == fluxstate.Released && (working || c.Status == metav1.ConditionFalse)
-		if !ready && !failed {
+		begins := fluxstate.Begins(&c)
+		if !ready && !failed && !begins {
 			continue
+		}
+		if begins {
+			c.Message = common.one(fluxstate.FirstWords(&c))
 		}
 		c.Type, c.Status, c.Reason = common.one(c.Type), metav1.ConditionStatus(common.one(string(c.Status))), common.one(c.Reason)
 		if c.Status == metav1.ConditionTrue {

@@ -46,7 +46,7 @@ func registrationState(reg *hubv1.ClusterRegistration) string {
 		return stateUnregistering
 	case status.Reason(reg, hubv1.ReadyCondition) == hubv1.DuplicateReason:
 		return stateDuplicate
-	case suspended != nil && suspended.Reason != hubv1.ClusterUnreachableReason:
+	case suspended != nil && !hubv1.Tripped(suspended.Reason):
 		return statePaused
 	case valid == nil, valid.Reason == hubv1.KubeConfigNotReadyReason:
 		return statePending
@@ -57,6 +57,8 @@ func registrationState(reg *hubv1.ClusterRegistration) string {
 	case reachable != nil && reachable.Status == metav1.ConditionFalse && status.IsTrue(reg, hubv1.MaintenanceCondition):
 		return stateMaintenance
 	case reachable != nil && reachable.Status == metav1.ConditionFalse:
+		return stateUnreachable
+	case suspended != nil: // by the breaker: it answers the hub, and not Flux
 		return stateUnreachable
 	case status.IsTrue(reg, hubv1.DrainingCondition):
 		return stateDraining
@@ -109,7 +111,7 @@ var deliveryStates = []string{
 	hubv1.FluxObjectsInFolderReason, hubv1.TeamForbiddenReason, hubv1.DefaultServiceAccountReason,
 	hubv1.IdentityForbiddenReason, hubv1.InvalidSpecReason, hubv1.RegistrationNotFoundReason, hubv1.RevisionNotFoundReason, hubv1.FrozenReason,
 	hubv1.AddonsLostReason, hubv1.SuspendedReason, hubv1.RemovalsHeldReason, hubv1.WaitingForClusterReason,
-	hubv1.TerminatingReason, hubv1.ClusterUnreachableReason, hubv1.PausedReason,
+	hubv1.TerminatingReason, hubv1.ClusterUnreachableReason, hubv1.CredentialRefusedReason, hubv1.FluxHangsReason, hubv1.PausedReason,
 	hubv1.ClusterSleepingReason, hubv1.ClusterWriteLimitedReason, hubv1.ClusterMigratingReason, hubv1.DuplicateReason,
 }
 

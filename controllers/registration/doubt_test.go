@@ -44,7 +44,9 @@ func TestDoubtAfterARestart(t *testing.T) {
 	}
 	found := resolution{secret: "one", candidates: []candidate{{"admin.conf", "", config}}}
 	look := func(reg *hubv1.ClusterRegistration) bool {
-		r.suspend(reg, nil, r.probe(reg, found))
+		if _, _, err := r.suspend(t.Context(), reg, nil, r.probe(reg, found)); err != nil {
+			t.Fatal(err)
+		}
 		return status.IsTrue(reg, hubv1.SuspendedCondition)
 	}
 	for i := range 20 {

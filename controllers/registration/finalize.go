@@ -113,7 +113,9 @@ func (r *Reconciler) lastAccess(ctx context.Context, before, reg *hubv1.ClusterR
 	if err != nil {
 		return found, 0, err
 	}
-	again, _ = r.suspend(reg, obj, refused)
+	if again, _, err = r.suspend(ctx, reg, obj, refused); err != nil {
+		return found, 0, err
+	}
 	return found, again, r.dated(ctx, before, reg)
 }
 

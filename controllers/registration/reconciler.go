@@ -90,7 +90,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	if err := r.expiry(ctx, reg); err != nil {
 		return ctrl.Result{}, err
 	}
-	again, doubt := r.suspend(reg, obj, refused)
+	again, doubt, err := r.suspend(ctx, reg, obj, refused)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	if err := r.dated(ctx, before, reg); err != nil {
 		return ctrl.Result{}, err
 	}

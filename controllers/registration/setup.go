@@ -70,6 +70,9 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	if err := mgr.Add(r.Pool); err != nil {
 		return err
 	}
+	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return r.watchFlux(ctx, news) })); err != nil {
+		return err
+	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		for {
 			select {

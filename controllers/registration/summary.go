@@ -326,7 +326,7 @@ func summary(reg *hubv1.ClusterRegistration, found resolution, refused *refusal,
 	switch {
 	case s.instead != nil:
 		return status.Summary{Phase: status.Broken, Reason: hubv1.DuplicateReason, Message: status.Find(reg, hubv1.DuplicateCondition).Message}
-	case suspended != nil && suspended.Reason != hubv1.ClusterUnreachableReason:
+	case suspended != nil && !hubv1.Tripped(suspended.Reason):
 		// Somebody chose this. It is no failure, and what was Ready stays Ready.
 		phase := status.Done
 		if s.lags() {
@@ -348,6 +348,8 @@ func summary(reg *hubv1.ClusterRegistration, found resolution, refused *refusal,
 			Message: fmt.Sprintf("%s: %s", maintenance.Message, reachable.Message)}
 	case reachable.Status == metav1.ConditionFalse:
 		return status.Summary{Phase: status.Broken, Reason: reachable.Reason, Message: reachable.Message}
+	case suspended != nil: // by the breaker, and it answers
+		return status.Summary{Phase: status.Broken, Reason: suspended.Reason, Message: suspended.Message}
 	case drain.Requested(reg):
 		return draining(status.Find(reg, hubv1.DrainingCondition))
 	}
@@ -395,7 +397,8 @@ func (s *served) summary() status.Summary {
 // onTheWay are reasons of a delivery that need no mention: the counts say the same, or they are about to change,
 // since this cluster answers and is not paused.
 var onTheWay = []string{
-	hubv1.ProgressingReason, hubv1.WaitingForClusterReason, hubv1.ClusterUnreachableReason, hubv1.PausedReason, hubv1.ClusterSleepingReason,
+	hubv1.ProgressingReason, hubv1.WaitingForClusterReason, hubv1.ClusterUnreachableReason, hubv1.CredentialRefusedReason,
+	hubv1.FluxHangsReason, hubv1.PausedReason, hubv1.ClusterSleepingReason,
 	hubv1.ClusterWriteLimitedReason, hubv1.ClusterMigratingReason,
 }
 

@@ -3,6 +3,7 @@
 package registration
 
 import (
+	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,13 +15,15 @@ import (
 	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/internal/breaker"
 	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/probe"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // suspend decides whether the cluster's Flux objects are to be suspended, and sets condition Suspended, by which the
 // delivery room suspends them. Condition Maintenance says what the origin's own controller does with the cluster. It
 // returns after how long to decide again, and a doubt to report.
-func (r *Reconciler) suspend(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, refused *refusal) (time.Duration, string) {
+func (r *Reconciler) suspend(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
+	refused *refusal) (time.Duration, string, error) {
 	now := r.Clock.Now()
 	was, reachable := status.Find(reg, hubv1.SuspendedCondition), status.Find(reg, hubv1.ReachableCondition)
 	facts := breaker.Facts{
@@ -29,20 +32,29 @@ func (r *Reconciler) suspend(reg *hubv1.ClusterRegistration, obj *unstructured.U
 		Down: refused == nil && !reg.Status.UsesWorkloadIdentity() && reachable != nil && reachable.Status == metav1.ConditionFalse,
 	}
 	if was != nil {
-		facts.Open = was.Reason
+		facts.Open, facts.OpenSince = was.Reason, was.LastTransitionTime.Time
 	}
-	if facts.Down && facts.Open != hubv1.ClusterUnreachableReason && r.unheard(client.ObjectKeyFromObject(reg)) {
+	if facts.Down && !hubv1.Tripped(facts.Open) && r.unheard(client.ObjectKeyFromObject(reg)) {
 		facts.Down = false // another process saw that, and may have doubted it. The first probe of this one wakes us
 	}
 	if facts.Down {
 		facts.DownSince = reachable.LastTransitionTime.Time
+		facts.Refused = reachable.Reason == probe.ReasonUnauthorized || reachable.Reason == probe.ReasonForbidden
 		facts.Fleet.Probed, facts.Fleet.Failed = r.Pool.Recent(now.Add(-r.moment())) // looks at all of the fleet
+	}
+	if refused == nil && status.Online(reg) {
+		if err := r.hangs(ctx, reg, &facts); err != nil {
+			return 0, "", err
+		}
 	}
 	facts.Expected, facts.Maintenance = said(reg, obj)
 	d := breaker.Decide(facts)
 	if d.Reason == "" {
 		status.Clear(reg, hubv1.SuspendedCondition)
 	} else {
+		if d.Reason == hubv1.FluxHangsReason && facts.Open != d.Reason {
+			status.Clear(reg, hubv1.SuspendedCondition) // how long it is open counts from now
+		}
 		status.Set(reg, hubv1.SuspendedCondition, metav1.ConditionTrue, d.Reason, d.Message, now)
 	}
 	if m := facts.Maintenance; m.Reason == "" {
@@ -50,7 +62,7 @@ func (r *Reconciler) suspend(reg *hubv1.ClusterRegistration, obj *unstructured.U
 	} else {
 		status.Set(reg, hubv1.MaintenanceCondition, metav1.ConditionTrue, m.Reason, m.Message, now)
 	}
-	return d.Wait, d.Doubt
+	return d.Wait, d.Doubt, nil
 }
 
 // said returns the states that the origin says. While it does not exist, or cannot be read, they are those that it said last, as the
@@ -63,7 +75,7 @@ func said(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) (still
 	if obj != nil || reg.Spec.OriginRef == nil {
 		return kind.Still(obj), kind.Maintenance(obj)
 	}
-	if c := status.Find(reg, hubv1.SuspendedCondition); c != nil && c.Reason != hubv1.PausedReason && c.Reason != hubv1.ClusterUnreachableReason {
+	if c := status.Find(reg, hubv1.SuspendedCondition); c != nil && c.Reason != hubv1.PausedReason && !hubv1.Tripped(c.Reason) {
 		still = breaker.State{Reason: c.Reason, Message: c.Message}
 	}
 	if c := status.Find(reg, hubv1.MaintenanceCondition); c != nil {
@@ -88,7 +100,11 @@ func (r *Reconciler) tellSuspended(before, after *hubv1.ClusterRegistration) {
 	was, is := status.Find(before, hubv1.SuspendedCondition), status.Find(after, hubv1.SuspendedCondition)
 	switch {
 	case is != nil && (was == nil || was.Reason != is.Reason):
-		r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, hubv1.SuspendedEvent, "Suspend", "its Flux objects are suspended: %s", is.Message)
+		typ := corev1.EventTypeNormal
+		if is.Reason == hubv1.FluxHangsReason || is.Reason == hubv1.CredentialRefusedReason {
+			typ = corev1.EventTypeWarning // of a cluster that is silent, another event warns
+		}
+		r.Recorder.Eventf(after, nil, typ, hubv1.SuspendedEvent, "Suspend", "its Flux objects are suspended: %s", is.Message)
 	case is == nil && was != nil:
 		r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, hubv1.ResumedEvent, "Resume",
 			"its Flux objects are resumed; they were suspended because of %s", was.Reason)

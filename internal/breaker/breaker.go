@@ -6,6 +6,10 @@
 // and again. A few dead clusters starve all others. So after several failed probes in a row the breaker opens, and
 // the hub suspends the cluster's Flux objects. The hub goes on with its own probe, which has a deadline. When a probe
 // succeeds, the breaker closes.
+//
+// A cluster may also answer the probe and not Flux, which waits for some of its first answers without a deadline. The hub sees that Flux has
+// waited for minutes. Then the breaker opens too. It closes when Flux has gone on, or after a while, to try the cluster again: nobody can see
+// of a suspended object whether Flux would get an answer.
 package breaker
 
 import (
@@ -19,14 +23,21 @@ import (
 type Facts struct {
 	// Pause is the registration's spec.pause.
 	Pause *hubv1.Pause
-	// Open is the reason for which the objects are suspended now; empty if they are not.
-	Open string
+	// Open is the reason for which the objects are suspended now, and OpenSince since when; empty if they are not.
+	Open      string
+	OpenSince time.Time
 	// Answered is true if the cluster has ever answered: before that, nothing exists that could be suspended.
 	Answered bool
 	// Down is true if several probes in a row have failed, for a reason in the cluster or on the way to it.
 	Down bool
 	// DownSince is when Down began.
 	DownSince time.Time
+	// Refused is true if Down is because the cluster answers, and refuses the credential.
+	Refused bool
+	// Waiting is since when Flux has waited for a first answer of a cluster that answers the hub; zero if it does not wait. Hanging counts
+	// the clusters of which Flux has waited for so long that their breakers would open.
+	Waiting time.Time
+	Hanging Fleet
 	// Expected is a state of the origin in which nothing can be applied; empty for none.
 	Expected State
 	// Maintenance is what the origin's own controller is doing with the cluster; empty for nothing.
@@ -44,6 +55,14 @@ type State struct {
 	// Restarts is true if API servers restart in this state, so that the cluster may not answer for a while.
 	Restarts bool
 }
+
+const (
+	// HangsAfter is how long Flux may wait for a first answer. A cluster that answers the hub's probe answers within seconds.
+	HangsAfter = 5 * time.Minute
+	// HangsFor is how long the breaker is open before Flux tries the cluster again. Each try may cost Flux as many workers as the cluster
+	// has objects.
+	HangsFor = 30 * time.Minute
+)
 
 // restart is how long an API server may be away while it restarts. After that the breaker opens all the same: an
 // upgrade can hang forever, and must not hold Flux's workers.
@@ -76,7 +95,7 @@ type Decision struct {
 // Decide decides from the facts whether the objects are suspended.
 func Decide(f Facts) Decision {
 	var d Decision
-	restarting := f.Maintenance.Restarts && f.Open != hubv1.ClusterUnreachableReason && f.Now.Sub(f.DownSince) < restart
+	restarting := f.Maintenance.Restarts && !hubv1.Tripped(f.Open) && f.Now.Sub(f.DownSince) < restart
 	paused := f.Pause != nil && (f.Pause.Until == nil || f.Now.Before(f.Pause.Until.Time))
 	switch {
 	case paused:
@@ -95,13 +114,40 @@ func Decide(f Facts) Decision {
 		d.Doubt = fmt.Sprintf("%s, and may not answer for %.0f minutes before its Flux objects are suspended", f.Maintenance.Message,
 			restart.Minutes())
 		d.Wait = f.DownSince.Add(restart).Sub(f.Now)
-	case f.Down && f.Open != hubv1.ClusterUnreachableReason && f.Fleet.Suspect():
+	case f.Down && !hubv1.Tripped(f.Open) && f.Fleet.Suspect():
 		d.Doubt = fmt.Sprintf("%d of the %d clusters that were probed a moment ago fail as well: the hub's own network is probably the cause, "+
 			"so nothing is suspended", f.Fleet.Failed, f.Fleet.Probed)
 		d.Wait = f.Again
+	case f.Down && f.Refused:
+		d.Reason, d.Message = hubv1.CredentialRefusedReason,
+			"the cluster refuses the credential of the kubeconfig; its Flux objects are resumed when it accepts one"
 	case f.Down:
 		d.Reason, d.Message = hubv1.ClusterUnreachableReason,
 			"the cluster has not answered several times in a row; its Flux objects are resumed when it does"
+	case !f.Waiting.IsZero():
+		d.hangs(&f)
 	}
 	return d
+}
+
+// hangs decides about a cluster that answers the hub, and lets Flux wait.
+func (d *Decision) hangs(f *Facts) {
+	begins, ends := f.Waiting.Add(HangsAfter), f.OpenSince.Add(HangsFor)
+	switch open := f.Open == hubv1.FluxHangsReason; {
+	case open && !f.Now.Before(ends):
+		return
+	case open:
+		d.Wait = min(ends.Sub(f.Now), f.Again)
+	case f.Now.Before(begins):
+		d.Wait = begins.Sub(f.Now)
+		return
+	case f.Hanging.Suspect():
+		d.Doubt = fmt.Sprintf("Flux waits for %d of %d clusters: Flux itself is probably the cause, so nothing is suspended",
+			f.Hanging.Failed, f.Hanging.Probed)
+		d.Wait = f.Again
+		return
+	}
+	d.Reason, d.Message = hubv1.FluxHangsReason, fmt.Sprintf("the cluster answers the hub, and Flux has waited for its answer for more than "+
+		"%.0f minutes, so that it may hold workers of Flux until Flux's controllers are restarted; Flux tries it again %.0f minutes later",
+		HangsAfter.Minutes(), HangsFor.Minutes())
 }

@@ -24,6 +24,9 @@ func TestDecide(t *testing.T) {
 	restarts := func(down time.Duration, open string, restarts bool) breaker.Facts {
 		return breaker.Facts{Answered: true, Down: true, DownSince: now.Add(-down), Open: open, Maintenance: breaker.State{Reason: "R", Message: "it is being upgraded", Restarts: restarts}}
 	}
+	waits := func(since time.Duration, open string, opened time.Duration) breaker.Facts {
+		return breaker.Facts{Answered: true, Waiting: now.Add(-since), Open: open, OpenSince: now.Add(-opened), Again: time.Minute}
+	}
 	cases := map[string]struct {
 		facts   breaker.Facts
 		reason  string
@@ -50,6 +53,16 @@ func TestDecide(t *testing.T) {
 		"RestartsForTooLong":   {facts: restarts(15*time.Minute, "", true), reason: hubv1.ClusterUnreachableReason},
 		"WasDownBefore":        {facts: restarts(time.Minute, hubv1.ClusterUnreachableReason, true), reason: hubv1.ClusterUnreachableReason},
 		"DoesNotRestart":       {facts: restarts(time.Minute, "", false), reason: hubv1.ClusterUnreachableReason},
+		"Refuses":              {facts: breaker.Facts{Answered: true, Down: true, Refused: true}, reason: hubv1.CredentialRefusedReason, message: "refuses the credential"},
+		"RefusesNow":           {facts: breaker.Facts{Answered: true, Down: true, Refused: true, Open: hubv1.ClusterUnreachableReason}, reason: hubv1.CredentialRefusedReason},
+		"RefusesAndWasPaused":  {facts: breaker.Facts{Answered: true, Down: true, Refused: true, Pause: &hubv1.Pause{}}, reason: hubv1.PausedReason},
+		"FluxWaits":            {facts: waits(4*time.Minute, "", 0), wait: time.Minute},
+		"FluxHangs":            {facts: waits(5*time.Minute, "", 0), reason: hubv1.FluxHangsReason, message: "restarted"},
+		"FluxHangsAndIsDown":   {facts: breaker.Facts{Answered: true, Down: true, Waiting: now.Add(-time.Hour)}, reason: hubv1.ClusterUnreachableReason},
+		"FluxHangsEverywhere":  {facts: breaker.Facts{Answered: true, Waiting: now.Add(-time.Hour), Hanging: mass, Again: time.Second}, doubt: true, wait: time.Second},
+		"FluxStillHangs":       {facts: waits(time.Hour, hubv1.FluxHangsReason, 29*time.Minute+30*time.Second), reason: hubv1.FluxHangsReason, wait: 30 * time.Second},
+		"FluxTriesAgain":       {facts: waits(time.Hour, hubv1.FluxHangsReason, 30*time.Minute)},
+		"FluxHasGoneOn":        {facts: breaker.Facts{Answered: true, Open: hubv1.FluxHangsReason, OpenSince: now}},
 		"RestartsAndAnswers":   {facts: breaker.Facts{Answered: true, Maintenance: breaker.State{Reason: "R", Restarts: true}}},
 	}
 	for name, tc := range cases {

@@ -43,6 +43,7 @@ var remedies = map[string]string{
 	"Forbidden":      "let the user of the kubeconfig read /version and the namespace kube-system",
 	"NameNotFound":   "correct DNS, or the server's name in the kubeconfig",
 	"SecretNotFound": lost, "KeyNotFound": lost,
+	hubv1.FluxHangsReason:             "restart Flux's controllers to free their workers (docs/troubleshooting.md#flux-hangs-on-a-cluster)",
 	hubv1.HubItselfReason:             "take the registration away: its kubeconfig points at the management cluster",
 	hubv1.DefaultServiceAccountReason: "take --default-service-account off the Flux that serves the hub",
 	hubv1.AddonsFailedReason:          "chandler explain CLUSTER says which add-on failed, and quotes Flux",

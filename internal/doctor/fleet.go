@@ -142,7 +142,7 @@ var underWay = []string{hubv1.ProgressingReason, hubv1.AddonsLeavingReason, hubv
 
 // wanted returns whether somebody wants a cluster not to be served, or not to be reachable.
 func wanted(r *hubv1.ClusterRegistration) bool {
-	suspended := status.IsTrue(r, hubv1.SuspendedCondition) && status.Reason(r, hubv1.SuspendedCondition) != hubv1.ClusterUnreachableReason
+	suspended := status.IsTrue(r, hubv1.SuspendedCondition) && !hubv1.Tripped(status.Reason(r, hubv1.SuspendedCondition))
 	return suspended || status.IsTrue(r, hubv1.MaintenanceCondition) || !r.DeletionTimestamp.IsZero()
 }
 

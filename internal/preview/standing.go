@@ -58,16 +58,20 @@ func (r *renderer) paused(m *member) (why, ends string) {
 	}
 	was := status.Find(m.registration, hubv1.SuspendedCondition)
 	facts := breaker.Facts{Pause: m.registration.Spec.Pause, Answered: true, Now: r.options.Now}
-	if was != nil && was.Reason == hubv1.ClusterUnreachableReason {
-		facts.Down, facts.Open = true, was.Reason
+	if was != nil && hubv1.Tripped(was.Reason) {
+		hangs := was.Reason == hubv1.FluxHangsReason
+		facts.Down, facts.Refused, facts.Open, facts.OpenSince = !hangs, was.Reason == hubv1.CredentialRefusedReason, was.Reason, facts.Now
+		if hangs {
+			facts.Waiting = facts.Now
+		}
 	}
 	if kind, err := m.kind(); err == nil && m.origin != nil {
 		facts.Expected, facts.Maintenance = kind.Still(m.origin), kind.Maintenance(m.origin)
 	}
-	switch d := breaker.Decide(facts); d.Reason {
-	case "":
+	switch d := breaker.Decide(facts); {
+	case d.Reason == "":
 		return "", ""
-	case hubv1.ClusterUnreachableReason:
+	case hubv1.Tripped(d.Reason):
 		return "suspended: " + d.Message, "when the cluster answers"
 	default:
 		return "paused: " + d.Message, "when the pause ends"

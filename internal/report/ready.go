@@ -43,7 +43,7 @@ type Facts struct {
 // paused returns whether somebody, or the origin, wants the cluster's objects suspended. A cluster that does not
 // answer is not paused.
 func (f *Facts) paused() bool {
-	return f.Suspended != nil && f.Suspended.Reason != hubv1.ClusterUnreachableReason
+	return f.Suspended != nil && !hubv1.Tripped(f.Suspended.Reason)
 }
 
 // tally sorts the add-ons of a delivery by what its Ready condition says about them.

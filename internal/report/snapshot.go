@@ -155,7 +155,7 @@ func (c *Cluster) waits(s *Step) bool {
 
 // keptSuspended returns the state of an add-on whose Flux object the hub keeps suspended.
 func (c *Cluster) keptSuspended() hubv1.AddonState {
-	if c.Suspended != nil && c.Suspended.Reason == hubv1.ClusterUnreachableReason {
+	if c.Suspended != nil && hubv1.Tripped(c.Suspended.Reason) {
 		return hubv1.AddonUnreachable
 	}
 	return hubv1.AddonPaused

@@ -96,7 +96,7 @@ func passes(a *hubv1.AddonStatus) bool {
 
 // pardon says why nobody should wait for a cluster that answers, as far as the hub knows; "" if somebody should.
 func pardon(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) string {
-	if reason := status.Reason(reg, hubv1.SuspendedCondition); reason != "" && reason != hubv1.ClusterUnreachableReason {
+	if reason := status.Reason(reg, hubv1.SuspendedCondition); reason != "" && !hubv1.Tripped(reason) {
 		return reason
 	}
 	if why := whose(d, heldBack); why != "" {

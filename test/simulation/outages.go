@@ -155,13 +155,13 @@ func (w *World) checkAsked(write apiserver.Write) {
 	before, reg := typed(w, write.Old, &hubv1.ClusterRegistration{}), typed(w, write.New, &hubv1.ClusterRegistration{})
 	secret, _ := nested(w.server.Get(w.there(r).secret()), "metadata", "creationTimestamp").(string)
 	made, err := time.Parse(time.RFC3339, secret)
-	if err != nil || !made.Before(h.began) || status.Reason(before, hubv1.SuspendedCondition) == hubv1.ClusterUnreachableReason {
+	if err != nil || !made.Before(h.began) || hubv1.Tripped(status.Reason(before, hubv1.SuspendedCondition)) {
 		return // there is nothing to ask it with, as far as the process may know
 	}
 	if !r.turned.Before(h.began) {
 		return // what the process has asked is the cluster that the registration led to before
 	}
-	if status.Reason(reg, hubv1.SuspendedCondition) == hubv1.ClusterUnreachableReason {
+	if hubv1.Tripped(status.Reason(reg, hubv1.SuspendedCondition)) {
 		w.violated("silence", "%s is suspended since it does not answer, and the process that does so has not asked it", r.name)
 	}
 }

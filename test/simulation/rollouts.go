@@ -347,7 +347,7 @@ func (d *draw) rollout() string {
 
 // excusedFrom returns whether nobody waits for a cluster: somebody holds something back there, or it does not answer.
 func excusedFrom(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) bool {
-	if reason := status.Reason(reg, hubv1.SuspendedCondition); reason != "" && reason != hubv1.ClusterUnreachableReason {
+	if reason := status.Reason(reg, hubv1.SuspendedCondition); reason != "" && !hubv1.Tripped(reason) {
 		return true
 	}
 	if reason := status.Reason(d, hubv1.ReadyCondition); reason == hubv1.DuplicateReason || reason == hubv1.AddonsLostReason {

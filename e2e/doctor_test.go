@@ -373,11 +373,15 @@ func (s *sick) rightFaults(*testing.T) []malady {
 
 // registered registers a cluster by a kubeconfig, and unregisters it in the end.
 func (s *sick) registered(name string, config []byte) func(*testing.T) func(*testing.T) {
+	return s.registeredIn("fleet", name, config)
+}
+
+func (s *sick) registeredIn(namespace, name string, config []byte) func(*testing.T) func(*testing.T) {
 	return func(t *testing.T) func(*testing.T) {
-		secret := registerBy(t, s.Client, "fleet", name, config, nil)
+		secret := registerBy(t, s.Client, namespace, name, config, nil)
 		return func(t *testing.T) {
 			check(t, s.Client.Patch(t.Context(), secret, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"chandler.dev/register":"false"}}}`))))
-			soon(t, "it is unregistered", func() error { return wantGone(t.Context(), s.Client, registration("fleet", name)) })
+			soon(t, "it is unregistered", func() error { return wantGone(t.Context(), s.Client, registration(namespace, name)) })
 			check(t, s.Client.Delete(t.Context(), secret))
 		}
 	}
@@ -409,6 +413,7 @@ func (s *sick) fleetFaults(t *testing.T) []malady {
 	return []malady{
 		{want: []string{"ERROR ClusterUnreachable"}, fault: s.registered("dead", dead)},
 		{want: []string{"ERROR KubeConfigInvalid"}, fault: s.registered("garbled", []byte("nonsense"))},
+		{want: []string{"ERROR KubeConfigInvalid", "WARNING FluxSharedByTenants"}, fault: s.registeredIn("flux-system", "platform", []byte("nonsense"))},
 		{want: []string{"WARNING ClusterDuplicate"}, fault: s.registered("again", good)},
 		{want: []string{"WARNING CredentialExpires"}, fault: s.registered("day", day)},
 		{want: []string{"WARNING SetMatchesNothing"}, fault: s.applied("nothing", doctorSet("nothing", "tier: none", "[{name: doc2, manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: doc2}}]}}]"))},

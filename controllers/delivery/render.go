@@ -114,7 +114,7 @@ func (d *delivery) unread() bool {
 func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery, live []assembly.Live) error {
 	d.target = render.Target{
 		HubID: r.Config.HubID, Namespace: d.Namespace, Set: d.Spec.AddonSetRef.Name, Delivery: d.Name, Registration: c.key, Chart: r.Config.Chart,
-		FluxShards: r.Config.FluxShards,
+		FluxShards: r.Config.ShardsFor(c.key.Namespace),
 	}
 	if why := c.originless(); why != "" {
 		d.reason, d.unrenderable = hubv1.OriginMissingReason, why

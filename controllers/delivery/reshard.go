@@ -25,7 +25,7 @@ func (r *Reconciler) reshard(ctx context.Context, c *cluster, steps []plan.Step)
 	for _, s := range steps {
 		writes[s.Key] = writes[s.Key] || s.Verb.Writes()
 	}
-	want := shard.Of(identity.ClusterKey(r.Config.HubID, c.key), r.Config.FluxShards)
+	want := shard.Of(identity.ClusterKey(r.Config.HubID, c.key), r.Config.ShardsFor(c.key.Namespace))
 	var errs []error
 	for k, o := range c.objects {
 		if o.Foreign || o.Finished || writes[k] || o.Labels[shard.Label] == want {

@@ -115,7 +115,7 @@ var checks = []struct {
 	{CheckPolicies, policySummary, []rule{policiesMissing, policiesUnbound, policiesDiffer}},
 	{CheckRights, rightsSummary, []rule{rightsMissing, rightsTooMany}},
 	{CheckFlux, fluxSummary, []rule{fluxMissing, fluxTwice, fluxPods, fluxVersions, crossNamespace, defaultAccount, remoteBases,
-		identityGate, ownNamespace, shardsServed, shardsIdle}},
+		identityGate, ownNamespace, shardsServed, shardsIdle, shardsShared}},
 	{CheckCapacity, capacitySummary, []rule{workers}},
 	{CheckSources, sourcesSummary, []rule{sourcesFail}},
 	{CheckClusters, clustersSummary, []rule{clustersFail, clustersUnseen, clustersDuplicate}},

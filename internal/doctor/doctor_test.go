@@ -219,10 +219,15 @@ var cases = map[string]struct {
 		f.Flux.Workloads[0].Args = append(f.Flux.Workloads[0].Args, "--default-service-account=default")
 		cluster("Ready False DefaultServiceAccount", "Reachable True ProbeSucceeded")(f)
 	}, "ERROR FluxDefaultServiceAccount, ERROR ClusterNotReady"},
-	"IdentityGate":    {func(f *doctor.Facts) { f.Fleet.WorkloadIdentity = 2 }, "ERROR FluxIdentityGate"},
-	"OneNamespace":    {func(f *doctor.Facts) { f.Flux.Workloads[2].Args = []string{"--watch-all-namespaces=false"} }, "ERROR FluxOneNamespace"},
-	"ShardNotServed":  {func(f *doctor.Facts) { shards(f, "a"); f.Shards = []string{"a", "b"} }, "ERROR FluxShardNotServed"},
-	"ShardIdle":       {func(f *doctor.Facts) { shards(f, "a", "b"); f.Shards = []string{"a"} }, "WARNING FluxShardIdle"},
+	"IdentityGate":   {func(f *doctor.Facts) { f.Fleet.WorkloadIdentity = 2 }, "ERROR FluxIdentityGate"},
+	"OneNamespace":   {func(f *doctor.Facts) { f.Flux.Workloads[2].Args = []string{"--watch-all-namespaces=false"} }, "ERROR FluxOneNamespace"},
+	"ShardNotServed": {func(f *doctor.Facts) { shards(f, "a"); f.Shards = []string{"a", "b"} }, "ERROR FluxShardNotServed"},
+	"ShardIdle":      {func(f *doctor.Facts) { shards(f, "a", "b"); f.Shards = []string{"a"} }, "WARNING FluxShardIdle"},
+	"TenantsShare":   {func(f *doctor.Facts) { f.Fleet.In = map[string]int{"flux-system": 2, "tenants": 3} }, "WARNING FluxSharedByTenants"},
+	"TenantsApart": {func(f *doctor.Facts) {
+		f.Fleet.In, f.TenantShards = map[string]int{"flux-system": 2, "tenants": 3}, true
+	}, ""},
+	"OnlyTenants":     {func(f *doctor.Facts) { f.Fleet.In = map[string]int{"tenants": 3, "others": 1} }, ""},
 	"ShardsAsTheyAre": {func(f *doctor.Facts) { shards(f, "a", "b"); f.Shards = []string{"a", "b"} }, ""},
 	"HubKnowsNoShard": {func(f *doctor.Facts) {
 		shards(f, "a")

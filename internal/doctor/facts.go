@@ -19,9 +19,11 @@ type Facts struct {
 
 	// HubNamespace is where the hub should be.
 	HubNamespace string
-	// PlatformNamespaces and Shards are what the hub was started with, or the defaults.
+	// PlatformNamespaces and Shards are what the hub was started with, or the defaults. TenantShards is true if clusters that are registered
+	// outside of the platform namespaces have shards of their own.
 	PlatformNamespaces []string
 	Shards             []string
+	TenantShards       bool
 	// FluxNamespace is where Flux should be.
 	FluxNamespace string
 	// Epoch is that of this command line.

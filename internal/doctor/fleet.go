@@ -24,6 +24,8 @@ type Fleet struct {
 	Cut bool
 	// WorkloadIdentity is how many clusters are reached by it.
 	WorkloadIdentity int
+	// In counts the clusters by the namespace of their registration.
+	In map[string]int
 
 	// classes are faults by what they are, in the order in which they came.
 	classes   []Class
@@ -72,6 +74,10 @@ const late = 10 * time.Minute
 func (f *Fleet) Registration(r *hubv1.ClusterRegistration, now time.Time) {
 	name := r.Namespace + "/" + r.Name
 	f.Clusters++
+	if f.In == nil {
+		f.In = map[string]int{}
+	}
+	f.In[r.Namespace]++
 	if r.Status.UsesWorkloadIdentity() || r.Spec.KubeConfig != nil && r.Spec.KubeConfig.WorkloadIdentity != nil {
 		f.WorkloadIdentity++
 	}

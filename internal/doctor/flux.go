@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -312,4 +313,20 @@ func shardsIdle(f *Facts) []Finding {
 	return some(o, Finding{Severity: Warning, Code: "FluxShardIdle",
 		What:   "controllers of Flux serve shards that the hub gives no cluster to",
 		Remedy: "name the shard in the hub's --flux-shards; a quarter of the clusters moves to a fourth shard (docs/performance.md#shards)"})
+}
+
+// shardsShared finds clusters that may hold the workers of Flux that serve the platform's.
+func shardsShared(f *Facts) []Finding {
+	var o Objects
+	for _, namespace := range slices.Sorted(maps.Keys(f.Fleet.In)) {
+		if !slices.Contains(f.PlatformNamespaces, namespace) {
+			o.Add(namespace)
+		}
+	}
+	if f.TenantShards || o.Count == len(f.Fleet.In) {
+		return nil
+	}
+	return some(o, Finding{Severity: Warning, Code: "FluxSharedByTenants",
+		What:   "namespaces outside of the platform's register clusters, and one controller of Flux serves these and the platform's: each may hold its workers",
+		Remedy: "give them shards of their own, by the hub's --flux-tenant-shards (docs/performance.md#shards)"})
 }

@@ -40,6 +40,8 @@ func (s *Shared) AddFlags(f *pflag.FlagSet, namespace string) {
 		"(default: Service chandler in the hub's own namespace)")
 	f.StringSliceVar(&s.FluxShards, "flux-shards", nil,
 		"values of the label sharding.fluxcd.io/key that Flux's controllers select by: each cluster is served by one of them")
+	f.StringSliceVar(&s.FluxTenantShards, "flux-tenant-shards", nil,
+		"such values for clusters that are registered outside of the platform namespaces, in place of those of --flux-shards")
 }
 
 // AddIdentityFlags adds the shared flags that decide which objects are the hub's.
@@ -80,9 +82,16 @@ func (s *Shared) check() error {
 	if errs := validation.IsValidLabelValue(s.HubID); len(errs) > 0 {
 		return fmt.Errorf("--hub-id %q must fit a label value: %s", s.HubID, strings.Join(errs, ", "))
 	}
-	for _, shard := range s.FluxShards {
-		if errs := validation.IsValidLabelValue(shard); len(errs) > 0 || shard == "" {
-			return fmt.Errorf("--flux-shards %q must be a label value: %s", shard, strings.Join(errs, ", "))
+	for name, shards := range map[string][]string{"flux-shards": s.FluxShards, "flux-tenant-shards": s.FluxTenantShards} {
+		for _, shard := range shards {
+			if errs := validation.IsValidLabelValue(shard); len(errs) > 0 || shard == "" {
+				return fmt.Errorf("--%s %q must be a label value: %s", name, shard, strings.Join(errs, ", "))
+			}
+		}
+	}
+	for _, shard := range s.FluxTenantShards {
+		if slices.Contains(s.FluxShards, shard) {
+			return fmt.Errorf("--flux-tenant-shards %q is in --flux-shards too: name shards that serve no cluster of the platform", shard)
 		}
 	}
 	for _, kind := range s.Origins.RegisterAll {
@@ -102,6 +111,7 @@ func (s *Shared) Published() map[string]string {
 		"secret-namespaces":   strings.Join(s.Origins.SecretNamespaces, ","),
 		"chart-url":           s.Chart.URL,
 		"flux-shards":         strings.Join(s.FluxShards, ","),
+		"flux-tenant-shards":  strings.Join(s.FluxTenantShards, ","),
 	}
 }
 

@@ -3,6 +3,7 @@
 package hubconfig_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,7 +43,7 @@ func TestTheCommandLineTakesWhatTheHubSays(t *testing.T) {
 	for name, args := range map[string][]string{
 		"nothing": nil,
 		"everything": {"--hub-id=east", "--platform-namespaces=platform,addons", "--register-all=kamaji,capi", "--secret-namespaces=*",
-			"--chart-url=http://charts.example.org", "--flux-shards=a,b"},
+			"--chart-url=http://charts.example.org", "--flux-shards=a,b", "--flux-tenant-shards=c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hub, _ := parsed(t, args...)
@@ -72,5 +73,31 @@ func TestAdoptTakesNothingElse(t *testing.T) {
 	}
 	if c.HubID != "mine" || *server != "https://theirs.example.org" || !cmp.Equal(c.PlatformNamespaces, []string{"p"}) {
 		t.Errorf("got %q, %q, %q", c.HubID, *server, c.PlatformNamespaces)
+	}
+}
+
+// TestShardsFor: a cluster that is registered outside of the platform namespaces shares no shard with those of the platform, if it has its own.
+func TestShardsFor(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args             []string
+		platform, tenant []string
+		all              []string
+	}{
+		"None":       {nil, nil, nil, nil},
+		"Shared":     {[]string{"--flux-shards=a,b"}, []string{"a", "b"}, []string{"a", "b"}, []string{"a", "b"}},
+		"Apart":      {[]string{"--flux-shards=a,b", "--flux-tenant-shards=t"}, []string{"a", "b"}, []string{"t"}, []string{"a", "b", "t"}},
+		"TenantOnly": {[]string{"--flux-tenant-shards=t"}, nil, []string{"t"}, []string{"", "t"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hub, _ := parsed(t, tc.args...)
+			got := [][]string{hub.ShardsFor("flux-system"), hub.ShardsFor("tenants"), hub.Shards()}
+			if d := cmp.Diff([][]string{tc.platform, tc.tenant, tc.all}, got, cmpopts.EquateEmpty()); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		})
+	}
+	hub, _ := parsed(t, "--flux-shards=a", "--flux-tenant-shards=a")
+	if err := hub.Complete("x"); !errors.Is(err, hubconfig.ErrFlag) {
+		t.Errorf("one shard for both: %v", err)
 	}
 }

@@ -26,6 +26,25 @@ type Shared struct {
 	Chart render.ManifestChart
 	// FluxShards are the shards of Flux's controllers, one of which serves each cluster; none if Flux is not sharded.
 	FluxShards []string
+	// FluxTenantShards are those of clusters that are registered outside of the platform namespaces; none if they share FluxShards.
+	FluxTenantShards []string
+}
+
+// ShardsFor returns the shards of Flux's controllers, one of which serves a cluster that is registered in a namespace. Who registers a cluster
+// cannot choose others: it is the namespace that decides, and no label.
+func (s *Shared) ShardsFor(namespace string) []string {
+	if len(s.FluxTenantShards) > 0 && !s.IsPlatform(namespace) {
+		return s.FluxTenantShards
+	}
+	return s.FluxShards
+}
+
+// Shards returns all shards that the hub gives to clusters; "" is that of what has no shard.
+func (s *Shared) Shards() []string {
+	if len(s.FluxShards) == 0 && len(s.FluxTenantShards) > 0 {
+		return append([]string{""}, s.FluxTenantShards...)
+	}
+	return slices.Concat(s.FluxShards, s.FluxTenantShards)
 }
 
 // IsPlatform returns whether a namespace is a platform namespace.

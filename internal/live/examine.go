@@ -95,7 +95,8 @@ func (e *examiner) configuration() {
 	if err := hubconfig.Adopt(flags, r.Published(e.ctx, at)); err != nil {
 		e.facts.Skip(doctor.CheckHub, "the flags of the hub, so the defaults count: "+err.Error(), "")
 	}
-	e.facts.PlatformNamespaces, e.facts.Shards = r.Hub.PlatformNamespaces, r.Hub.FluxShards
+	e.facts.PlatformNamespaces, e.facts.Shards = r.Hub.PlatformNamespaces, r.Hub.Shards()
+	e.facts.TenantShards = len(r.Hub.FluxTenantShards) > 0
 }
 
 // read returns whether something was read. If not, the facts say why; a kind that is not installed is nothing to read.

@@ -116,7 +116,7 @@ func (r *renderer) deliver(m *member, d *delivery, s *standing, in render.Input,
 	about := d.about()
 	target := render.Target{
 		HubID: r.options.HubID, Namespace: d.set.Namespace, Set: d.set.Name, Delivery: d.name(m),
-		Registration: m.key(), Chart: r.options.Chart, FluxShards: r.options.FluxShards,
+		Registration: m.key(), Chart: r.options.Chart, FluxShards: r.options.ShardsFor(m.registration.Namespace),
 	}
 	if why := workloadidentity.Refusal(m.registration.Namespace, d.set.Namespace, r.isPlatform); in.Identity != "" && why != "" {
 		r.refuseOn(m.String(), about, errors.New(why))

@@ -41,6 +41,7 @@ kind: AddonSet
 metadata: {name: $NAME, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {via: $NAME}}
+  rollout: {strategy: AllAtOnce}
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}]
   addons:
     - {name: ca-chart, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: '$COLOR'}}}

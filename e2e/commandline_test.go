@@ -117,6 +117,7 @@ kind: AddonSet
 metadata: {name: more, namespace: flux-system}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   addons:
     - {name: cmd-extra, when: "<< cluster.labels.region == 'eu' >>", manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: cmd-extra}}]}}
 `)

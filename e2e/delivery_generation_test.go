@@ -112,6 +112,7 @@ kind: AddonSet
 metadata: {name: layers, namespace: flux-system}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}]
   variables: {host: "<< cluster.name + '.' + vars.domain >>", domain: example.org, greeting: hello}
   variablesFrom: [{configMap: "region-<< cluster.labels.region >>", optional: true}]
@@ -187,6 +188,7 @@ kind: AddonSet
 metadata: {name: mirrors, namespace: flux-system}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   sources: [{name: mirror, kind: HelmRepository, spec: {url: "$CHARTS/?region=<< cluster.labels.region >>"}}]
   addons:
     - {name: gen-m1, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: mirror}}}}}
@@ -222,6 +224,7 @@ kind: AddonSet
 metadata: {name: errors, namespace: flux-system}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}]
   addons:
     - {name: gen-bad, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: %q}}}
@@ -259,6 +262,7 @@ kind: AddonSet
 metadata: {name: authority, namespace: flux-system}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}]
   variables: {version: "*"}
   addons:
@@ -305,6 +309,7 @@ kind: AddonSet
 metadata: {name: mistake, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {region: eu}}
+  rollout: {strategy: AllAtOnce}
   sources: [{name: fleet, kind: GitRepository, spec: {url: $GIT, ref: {branch: main}}}]
   addons: [{name: gen-mistake, kustomization: {interval: 2s, path: ./apps, sourceRef: {name: fleet}}}]
 `)

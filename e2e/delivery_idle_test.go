@@ -37,6 +37,7 @@ kind: AddonSet
 metadata: {name: idle, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {tier: prod}}
+  rollout: {strategy: AllAtOnce}
   sources: [{name: charts, kind: HelmRepository, spec: {url: %s, interval: 1m}}]
   variablesFrom: [{configMap: "idle-<< cluster.labels.tier >>"}]
   addons:

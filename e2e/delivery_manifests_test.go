@@ -27,6 +27,7 @@ kind: AddonSet
 metadata: {name: manifests, namespace: flux-system}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   addons:
     - name: gen-plain
       manifests:
@@ -136,6 +137,7 @@ kind: AddonSet
 metadata: {name: documents, namespace: flux-system}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   addons:
     - name: gen-documents
       manifests: {interval: 1h, manifestsFrom: [{kind: ConfigMap, name: gen-objects}, {kind: Secret, name: gen-objects}, {kind: ConfigMap, name: gen-nothing, optional: true}]}
@@ -180,6 +182,7 @@ kind: AddonSet
 metadata: {name: copies, namespace: flux-system}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   addons:
     - name: gen-copies
       manifests: {interval: 1h, manifestsFrom: [{kind: Secret, name: gen-pull, copyAs: {}}, {kind: Secret, name: gen-pull, key: odd, copyAs: {name: gen-part, namespace: kube-public, labels: {a: b}}}]}
@@ -232,6 +235,7 @@ kind: AddonSet
 metadata: {name: once, namespace: flux-system}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   addons:
     - {name: gen-once, manifests: {interval: 2s, strategy: ApplyOnce, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: gen-once}, data: {value: %[1]s}}]}}
     - {name: gen-ever, manifests: {interval: 2s, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: gen-ever}, data: {value: %[1]s}}]}}

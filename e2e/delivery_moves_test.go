@@ -468,6 +468,7 @@ kind: AddonSet
 metadata: {name: replicas, namespace: flux-system}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   addons: [{name: mov-replicas, manifests: {interval: 2s, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: mov-replicas}, data: {value: %s}}]}}]
 `, value))
 	}

@@ -26,6 +26,7 @@ kind: AddonSet
 metadata: {name: shards, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {shards: "yes"}}
+  rollout: {strategy: AllAtOnce}
   sources: [{name: fleet, kind: GitRepository, spec: {url: $GIT, ref: {branch: main}}}]
   addons:
     - name: sh

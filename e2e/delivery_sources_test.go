@@ -20,6 +20,7 @@ kind: AddonSet
 metadata: {name: sources, namespace: flux-system}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   sources:
     - {name: charts, kind: HelmRepository, spec: {url: https://charts.example.org}}
     - {name: git, kind: GitRepository, spec: {url: https://git.example.org/fleet, ref: {branch: main}}}

@@ -27,6 +27,7 @@ kind: AddonSet
 metadata: {name: breaker, namespace: flux-system}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}, {name: fleet, kind: GitRepository, spec: {url: $GIT, ref: {branch: main}}}]
   addons:
     - {name: brk-chart, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: %[1]s}}}
@@ -173,6 +174,7 @@ kind: AddonSet
 metadata: {name: gone, namespace: flux-system}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   addons: [{name: brk-gone, manifests: {interval: 2s, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: brk-gone}, data: {value: %s}}]}}]
 `, value))
 	}

@@ -99,6 +99,7 @@ metadata: {name: $P-base, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {tier: prod}}
   removalGuard: {mode: "Off"} # all clusters leave at once in the end
+  rollout: {strategy: AllAtOnce}
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}, {name: fleet, kind: GitRepository, spec: {url: $GIT, ref: {branch: main}}}]
   addons:
     - {name: $P-chart, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: $COLOR}}}
@@ -110,6 +111,7 @@ metadata: {name: $P-extra, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {tier: prod}}
   removalGuard: {mode: "Off"} # all clusters leave at once in the end
+  rollout: {strategy: AllAtOnce}
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}]
   addons: [{name: $P-extra, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: white}}}]
 `

@@ -44,6 +44,7 @@ kind: AddonSet
 metadata: {name: %[1]s, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {%[1]s: "yes"}}
+  rollout: {strategy: AllAtOnce}
   removalGuard: {mode: "Off"} # more clusters come and go here in a few minutes than should anywhere in an hour
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}, {name: fleet, kind: GitRepository, spec: {url: $GIT, ref: {branch: main}}}]
   addons:

@@ -226,6 +226,7 @@ kind: AddonSet
 metadata: {name: plain, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {tier: prod}}
+  rollout: {strategy: AllAtOnce}
   addons: [{name: installed, manifests: {interval: 3s, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: installed}, data: {color: blue}}]}}]
 `
 

@@ -139,6 +139,7 @@ kind: AddonSet
 metadata: {name: base, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {tier: prod}}
+  rollout: {strategy: AllAtOnce}
   addons:
     - name: settings
       helmRelease:
@@ -287,6 +288,7 @@ kind: AddonSet
 metadata: {name: extra, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {tier: "${tier}"}}
+  rollout: {strategy: AllAtOnce}
   addons:
     - name: extra
       helmRelease:

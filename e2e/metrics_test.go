@@ -34,7 +34,7 @@ kind: AddonSet
 metadata: {name: watched, namespace: flux-system}
 spec:
   selectAll: true
-  rollout: {waves: [{name: canary, size: 1}]}
+  rollout: {strategy: AllAtOnce, sources: Pin}
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}, {name: fleet, kind: GitRepository, spec: {url: $GIT, ref: {branch: main}}}]
   addons:
     - {name: met-chart, helmRelease: {interval: 1m, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: blue}}}
@@ -46,6 +46,7 @@ kind: AddonSet
 metadata: {name: misspelt, namespace: flux-system}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   addons: [{name: met-none, helmRelease: {chrat: {}}}]
 `
 

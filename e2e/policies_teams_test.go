@@ -154,6 +154,7 @@ kind: AddonSet
 metadata: {name: pol-shop, namespace: pol-shop}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   sources: $SOURCES
   addons: [$ADDONS{name: pol-shop-plain, manifests: {interval: 1m, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: pol-shop-plain}, data: {color: blue}}]}}]
 `

@@ -154,6 +154,7 @@ kind: AddonSet
 metadata: {name: $NAME, namespace: $NAMESPACE}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS, interval: 1m}}, {name: fleet, kind: GitRepository, spec: {url: $GIT, ref: {branch: main}}}]
   addons:
     - {name: $NAME-chart, helmRelease: {interval: 1m, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: blue}}}

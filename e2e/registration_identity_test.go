@@ -33,6 +33,7 @@ kind: AddonSet
 metadata: {name: identity, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {region: eu}}
+  rollout: {strategy: AllAtOnce}
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}, {name: fleet, kind: GitRepository, spec: {url: $GIT, interval: 2s, ref: {branch: main}}}]
   addons:
     - {name: idn-chart, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: blue}}}
@@ -127,6 +128,7 @@ kind: AddonSet
 metadata: {name: accounts, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {region: eu}}
+  rollout: {strategy: AllAtOnce}
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}, {name: fleet, kind: GitRepository, spec: {url: $GIT, interval: 2s, ref: {branch: main}}}]
   addons:
     - {name: idn-own, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: blue}}}

@@ -210,6 +210,7 @@ kind: AddonSet
 metadata: {name: shown, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {env: prod}}
+  rollout: {strategy: AllAtOnce}
   addons:
     - name: shown
       manifests:
@@ -258,6 +259,7 @@ kind: AddonSet
 metadata: {name: clouds, namespace: inventory}
 spec:
   clusterSelector: {matchLabels: {region: eu}}
+  rollout: {strategy: AllAtOnce}
   addons: [{name: clouds, manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: clouds}}]}}]
 `)
 	soon(t, "it has the profile's labels, and Flux logs in by the identity", func() error {

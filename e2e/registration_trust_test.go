@@ -26,6 +26,7 @@ kind: AddonSet
 metadata: {name: %[2]s, namespace: %[1]s}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   addons: [{name: %[2]s, manifests: {interval: 2s, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: %[2]s}, data: {color: %[3]s}}]}}]
 `
 

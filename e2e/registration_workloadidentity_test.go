@@ -64,6 +64,7 @@ metadata: {name: identities, namespace: flux-system}
 spec:
   # Both: the cluster moves to a kubeconfig and back, and is not to be deselected by that.
   clusterSelector: {matchExpressions: [{key: chandler.dev/provider, operator: In, values: [WorkloadIdentity, Secret]}]}
+  rollout: {strategy: AllAtOnce}
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}, {name: fleet, kind: GitRepository, spec: {url: $GIT, interval: 2s, ref: {branch: main}}}]
   addons:
     - {name: wid-chart, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: blue}}}

@@ -28,6 +28,7 @@ kind: AddonSet
 metadata: {name: drain, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {env: drain}}
+  rollout: {strategy: AllAtOnce}
   addons:
     - {name: drn-first, manifests: {interval: 2s, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: drn-first}, data: {a: b}}]}}
     - {name: drn-second, dependsOn: [{name: drn-first}], manifests: {interval: 2s, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: drn-second}, data: {a: b}}]}}

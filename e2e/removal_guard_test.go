@@ -70,6 +70,7 @@ kind: AddonSet
 metadata: {name: %s, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: %s}
+  rollout: {strategy: AllAtOnce}
   sources: [{name: fleet, kind: GitRepository, spec: {url: $GIT, ref: {branch: main}}}]
   addons:
 %s%s`, name, selector, b.String(), more))
@@ -355,6 +356,7 @@ kind: AddonSet
 metadata: {name: grd-edit, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {tier: guarded}}
+  rollout: {strategy: AllAtOnce}
   sources: [{name: fleet, kind: GitRepository, spec: {url: $GIT, ref: {branch: main}}}]
   addons:
     - {name: edit, kustomization: {interval: 1h, path: ./color, targetNamespace: default, sourceRef: {name: fleet}, postBuild: {substitute: {cluster: "<< cluster.name >>", color: %s}}}}

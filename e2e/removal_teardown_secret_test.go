@@ -63,6 +63,7 @@ kind: AddonSet
 metadata: {name: half, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {chandler.dev/name: s1}}
+  rollout: {strategy: AllAtOnce}
   sources: [{name: fleet, kind: GitRepository, spec: {url: $GIT, interval: 2s, ref: {branch: main}}}]
   addons:
     - {name: td-half, kustomization: {interval: 3s, path: ./td-half, sourceRef: {name: fleet}}}

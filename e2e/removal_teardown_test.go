@@ -40,6 +40,7 @@ kind: AddonSet
 metadata: {name: base, namespace: flux-system}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}, {name: fleet, kind: GitRepository, spec: {url: $GIT, interval: 2s, ref: {branch: main}}}]
   addons:
     - {name: td-chart, helmRelease: {interval: 3s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: blue}}}
@@ -52,6 +53,7 @@ kind: AddonSet
 metadata: {name: team, namespace: td-team}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}, {name: fleet, kind: GitRepository, spec: {url: $GIT, interval: 2s, ref: {branch: main}}}]
   addons:
     - {name: td-team, helmRelease: {interval: 3s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: blue}}}

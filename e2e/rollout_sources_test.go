@@ -59,6 +59,8 @@ func (r *rolling) news(t *testing.T) {
 	u.commit(t, "one")
 	check(t, r.Client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "flavors"}, Data: map[string]string{"flavor": "sweet"}}))
 	u.apply(t, "1.x")
+	soon(t, "the canary waits for an approval", func() error { return u.phase(ctx, hubv1.RolloutWaitingForApproval) })
+	u.approve(t)
 	soon(t, "all have what there is", func() error { return u.want(ctx, "1.0.0 sweet one", r.names...) })
 	soon(t, "the rollout is complete", func() error { return u.phase(ctx, hubv1.RolloutDone) })
 

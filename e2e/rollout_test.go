@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -78,7 +79,7 @@ func TestRollout(t *testing.T) {
 		registerBy(t, r.Client, "fleet", name, kubeconfig, map[string]string{"ring": ring})
 		r.names = append(r.names, name)
 	}
-	step(t, "the first revision goes to all at once", r.first)
+	step(t, "the first revision goes through the waves", r.first)
 	step(t, "a bad edit stops at the canary and goes back", r.bad)
 	step(t, "somebody tries it again", r.retry)
 	step(t, "somebody pauses it, and unpauses", r.paused)
@@ -128,7 +129,16 @@ func (r *rolling) phase(ctx context.Context, phase hubv1.RolloutPhase, wave stri
 }
 
 func (r *rolling) first(t *testing.T) {
+	ctx, set := t.Context(), addonSet("flux-system", "waves")
 	r.apply(t, "", "color: blue")
+	soon(t, "the canary has it, and waits for an approval", func() error { return r.phase(ctx, hubv1.RolloutWaitingForApproval, "canary") })
+	for _, name := range r.names[1:] {
+		if _, err := configMap(ctx, r.target, "in-"+name, "worker"); !apierrors.IsNotFound(err) {
+			t.Errorf("%s has it before the canary is approved: %v", name, err)
+		}
+	}
+	check(t, r.Client.Get(ctx, client.ObjectKeyFromObject(set), set))
+	r.order(t, "wave quarter begins", "approve", "waves", "--revision", set.Status.Rollout.Revision)
 	soon(t, "all have it", func() error { return r.wantColor(t.Context(), "blue", r.names...) })
 	soon(t, "all are Ready", func() error {
 		return condition(t.Context(), r.Client, addonSet("flux-system", "waves"), hubv1.HealthyCondition, metav1.ConditionTrue, "")

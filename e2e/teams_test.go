@@ -56,6 +56,7 @@ kind: AddonSet
 metadata: {name: %s, namespace: shop-team}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   sources:
     - {name: fleet, kind: GitRepository, spec: {interval: 10s, url: $GIT, ref: {branch: main}}}
     - {name: charts, kind: HelmRepository, spec: {url: $CHARTS}}

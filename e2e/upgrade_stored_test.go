@@ -133,6 +133,7 @@ kind: AddonSet
 metadata: {name: more, namespace: flux-system}
 spec:
   selectAll: true
+  rollout: {strategy: AllAtOnce}
   priority: 7
   dependsOn: [{name: layers}]
   removalGuard: {mode: "Off"}

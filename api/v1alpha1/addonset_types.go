@@ -84,8 +84,8 @@ type AddonSetSpec struct {
 	// +optional
 	RemovalGuard *RemovalGuard `json:"removalGuard,omitempty"`
 
-	// rollout says how a new revision reaches the clusters. It is not part of a revision. Without it, up to three clusters get a new
-	// revision at once, and a larger fleet one cluster, then a quarter, then the rest.
+	// rollout says how each revision reaches the clusters, the first one too. It is not part of a revision. Without it, a revision goes to
+	// one cluster, then a quarter, then the rest.
 	// +optional
 	Rollout *Rollout `json:"rollout,omitempty"`
 
@@ -327,6 +327,9 @@ type ClusterCounts struct {
 	// paused is how many have an add-on that is paused with its cluster, or suspended by somebody.
 	// +optional
 	Paused int32 `json:"paused,omitempty"`
+	// waiting is how many have nothing of the set yet, because its rollout has not come to them.
+	// +optional
+	Waiting int32 `json:"waiting,omitempty"`
 	// held is how many clusters have a removal that is held.
 	// +optional
 	Held int32 `json:"held"`

@@ -315,6 +315,7 @@ const (
 	SetDelivered   = "Delivered"
 	SetLeaving     = "Leaving"
 	SetSelected    = "Selected"
+	SetWaits       = "WaitingForWave" // the set selects the cluster, and delivers nothing there before its rollout comes to it
 	SetNotSelected = "NotSelected"
 	SetStalled     = "Stalled"
 	SetDuplicate   = "Duplicate"

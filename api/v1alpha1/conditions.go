@@ -158,6 +158,8 @@ const (
 
 // Reasons of a ClusterRegistration's Ready.
 const (
+	// WaitingForWaveReason: all sets that select the cluster deliver nothing there before their rollouts come to it.
+	WaitingForWaveReason = "WaitingForWave"
 	// NoAddonSetReason: the cluster is reachable, and no AddonSet selects it.
 	NoAddonSetReason = "NoAddonSetMatches"
 	// AddonsFailedReason: at least one add-on failed.

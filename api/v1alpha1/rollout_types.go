@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Rollout says how a new revision of a set reaches its clusters. A cluster that comes new never waits for a wave.
+// Rollout says how a revision of a set reaches its clusters, the first one too. A cluster that was registered after a revision was
+// completed gets that one at once.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.strategy) || self.strategy != 'AllAtOnce' || !has(self.waves)",message="strategy AllAtOnce has no waves: remove one of the two"
 type Rollout struct {
@@ -18,7 +19,7 @@ type Rollout struct {
 	Strategy RolloutStrategy `json:"strategy,omitempty"`
 
 	// waves get a new revision one after the other. The first wave that matches a cluster owns it. What no wave owns is
-	// one more wave at the end, "rest". If there is none, a fleet of more than three clusters has the waves "first" (one cluster),
+	// one more wave at the end, "rest". If there is none, a fleet of two clusters or more has the waves "first" (one cluster),
 	// "quarter" (25 %) and "rest".
 	// +optional
 	// +listType=map
@@ -250,13 +251,24 @@ type RolloutStatus struct {
 	// waitingFor says what the rollout waits for.
 	// +optional
 	WaitingFor string `json:"waitingFor,omitempty"`
-	// completedRevision is the last revision whose rollout was completed. New clusters get it while another is rolled out.
+	// completedRevision is the last revision that was Ready on every cluster that took part in its rollout: all that were not skipped,
+	// and one at least.
 	// +optional
 	CompletedRevision string `json:"completedRevision,omitempty"`
-	// failedRevisions are those that failed: the last 5. They are rolled out again only if somebody says so.
+	// completedTime is when that was. A cluster that is registered later gets that revision at once, and waits for no wave.
+	// +optional
+	CompletedTime *metav1.Time `json:"completedTime,omitempty"`
+	// completedBefore are the revisions that were completed before it, the last one first. `chandler rollout undo` goes back to the
+	// first of them that still exists and has not failed since.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=5
+	// +kubebuilder:validation:MaxItems=10
+	CompletedBefore []string `json:"completedBefore,omitempty"`
+	// failedRevisions are those that failed. They are rolled out again only if somebody says so. One that still exists is not
+	// forgotten; of the others the last 5 are kept.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
 	FailedRevisions []string `json:"failedRevisions,omitempty"`
 	// retried is the annotation chandler.dev/retry that the hub has followed last.
 	// +optional

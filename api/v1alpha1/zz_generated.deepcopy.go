@@ -1121,6 +1121,15 @@ func (in *RolloutStatus) DeepCopyInto(out *RolloutStatus) {
 		in, out := &in.WaveReady, &out.WaveReady
 		*out = (*in).DeepCopy()
 	}
+	if in.CompletedTime != nil {
+		in, out := &in.CompletedTime, &out.CompletedTime
+		*out = (*in).DeepCopy()
+	}
+	if in.CompletedBefore != nil {
+		in, out := &in.CompletedBefore, &out.CompletedBefore
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.FailedRevisions != nil {
 		in, out := &in.FailedRevisions, &out.FailedRevisions
 		*out = make([]string, len(*in))

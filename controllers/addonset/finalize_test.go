@@ -8,8 +8,10 @@ import (
 	"testing/synctest"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,6 +40,9 @@ func TestFinalizeWaitsForDeliveries(t *testing.T) {
 			Config: &hubconfig.Config{},
 			Clock:  clock.RealClock{},
 			Client: interceptor.NewClient(nil, interceptor.Funcs{
+				Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+					return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+				},
 				Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
 					<-landed
 					applied++

@@ -26,6 +26,8 @@ type fleet struct {
 	// behind names clusters in reach that have not been Ready on the newest revision, with the reason, except those of
 	// failedBehind.
 	behind, failedBehind []string
+	// later names those of them that the rollout has not come to.
+	later []string
 	// failed names the other clusters with a failed add-on, with the reason: they were Ready on the newest revision before.
 	failed []string
 	// originless names the clusters on which nothing changes while their origin cannot be read.
@@ -58,13 +60,16 @@ type waiting struct {
 	key       types.NamespacedName
 	name, why string
 	counts    bool
+	// fresh is true if it has no delivery yet, and registered is when it was registered.
+	fresh      bool
+	registered time.Time
 }
 
 // admit sorts the clusters that do not have the newest revision yet. Those that get it now are behind, or have failed: all, or
-// the ones in coming. Nobody waits for the others before the rollout has come to them.
-func (f *fleet) admit(everyone bool, coming map[types.NamespacedName]bool) {
+// the ones in coming, and those without a delivery that get one at once. Nobody waits for the others before the rollout has come to them.
+func (f *fleet) admit(everyone bool, coming map[types.NamespacedName]bool, next *rollout.Decision) {
 	for _, w := range f.waiting {
-		now := everyone || coming[w.key]
+		now := everyone || coming[w.key] || w.fresh && next != nil && next.Newcomers != "" && rollout.Young(w.registered, next.After)
 		switch {
 		case w.why != "" && now && w.counts:
 			f.failedBehind = append(f.failedBehind, w.name+" ("+w.why+")")
@@ -72,6 +77,11 @@ func (f *fleet) admit(everyone bool, coming map[types.NamespacedName]bool) {
 			f.failed = append(f.failed, w.name+" ("+w.why+")")
 		case now && w.counts:
 			f.behind = append(f.behind, w.name)
+		case w.counts:
+			f.later = append(f.later, w.name)
+		}
+		if w.fresh && !now {
+			f.counts.Waiting++
 		}
 	}
 	f.sum()
@@ -95,13 +105,12 @@ func (f *fleet) coming(newest string, starts []rollout.Start) map[types.Namespac
 }
 
 // expect counts a selected cluster that has no delivery yet.
-func (f *fleet) expect(name string, online bool) {
+func (f *fleet) expect(c *rollout.Cluster) {
 	f.counts.Matched++
-	if !online {
+	if c.Offline {
 		f.counts.Offline++
-		return
 	}
-	f.behind = append(f.behind, name)
+	f.waiting = append(f.waiting, waiting{key: c.Key, name: c.Key.Name, counts: !c.Offline && c.Excused == "", registered: c.Registered, fresh: true})
 }
 
 // leave counts a cluster that has a delivery, and that the set does not select any more. waits is true while its time is not over.
@@ -149,7 +158,7 @@ func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) 
 	case updated:
 		f.counts.Updated++
 	case !given:
-		f.waiting = append(f.waiting, waiting{d.Spec.RegistrationRef.Key(), name, why, online && !excused(d)})
+		f.waiting = append(f.waiting, waiting{key: d.Spec.RegistrationRef.Key(), name: name, why: why, counts: online && !excused(d)})
 	case online && why != "":
 		f.failedBehind = append(f.failedBehind, name+" ("+why+")")
 	case online && !excused(d):
@@ -176,7 +185,7 @@ func (f *fleet) look(d *hubv1.AddonDelivery) (paused bool, why string) {
 
 // sum sorts the names that were collected.
 func (f *fleet) sum() {
-	for _, names := range [][]string{f.behind, f.failedBehind, f.failed, f.originless, f.suspended, f.deselected} {
+	for _, names := range [][]string{f.behind, f.failedBehind, f.later, f.failed, f.originless, f.suspended, f.deselected} {
 		slices.Sort(names)
 	}
 	f.counts.ReadySummary = status.Fraction(f.counts.Ready, f.counts.Matched)
@@ -196,22 +205,9 @@ func unserved(d *hubv1.AddonDelivery) bool {
 // for it.
 func (r *Reconciler) summarize(set *hubv1.AddonSet, f *fleet, invalid error) {
 	now := r.Clock.Now()
-	complete, reason, message := metav1.ConditionTrue, hubv1.SucceededReason, "every cluster has been Ready on the newest revision"
-	if f.without > 0 {
-		message = "every cluster has been Ready on the newest revision, but for those where other sets deliver every add-on of this one"
-	}
-	if f.counts.Updated+f.without < f.counts.Matched {
-		complete, reason = metav1.ConditionFalse, hubv1.ProgressingReason
-		message = fmt.Sprintf("%s clusters have been Ready on the newest revision", f.counts.UpdatedSummary)
-		if s := set.Status.Rollout; s != nil && s.WaitingFor != "" {
-			reason, message = string(s.Phase), message+"; the rollout waits for "+s.WaitingFor
-		}
-	}
-	if invalid == nil && f.newest.waiting() {
-		complete, reason, message = metav1.ConditionFalse, hubv1.SourcesNotReadyReason, f.newest.text()
-	}
+	complete, reason, message := f.complete(set, invalid)
 	status.Set(set, hubv1.RolloutCompleteCondition, complete, reason, message, now)
-	r.summarizeRollout(set, complete)
+	r.summarizeRollout(set)
 
 	healthy, reason, message := metav1.ConditionTrue, hubv1.SucceededReason, "every add-on is Ready on every cluster"
 	if f.counts.Ready < f.counts.Matched {
@@ -222,10 +218,41 @@ func (r *Reconciler) summarize(set *hubv1.AddonSet, f *fleet, invalid error) {
 			reason, message = hubv1.AddonsFailedReason, message+", failed: "+status.List(failed, 3)
 		}
 	}
+	if set.Status.Revision == "" { // nothing is delivered anywhere
+		healthy, reason, message = metav1.ConditionFalse, hubv1.ProgressingReason, "the set has no revision yet"
+		if invalid != nil {
+			reason, message = hubv1.InvalidSpecReason, "the set has never compiled"
+		}
+	}
 	status.Set(set, hubv1.HealthyCondition, healthy, reason, message, now)
 	status.Summarize(set, summary(set, f, invalid), now)
 }
 
+// complete says whether every cluster has been Ready on what the set says now.
+func (f *fleet) complete(set *hubv1.AddonSet, invalid error) (is metav1.ConditionStatus, reason, message string) {
+	const every = "every cluster has been Ready on the newest revision"
+	state := set.Status.Rollout
+	switch {
+	case invalid != nil:
+		return metav1.ConditionFalse, hubv1.InvalidSpecReason, "the set does not compile, and clusters keep what they have"
+	case f.newest.waiting():
+		return metav1.ConditionFalse, hubv1.SourcesNotReadyReason, f.newest.text()
+	case f.counts.Matched == 0:
+		return metav1.ConditionFalse, hubv1.NoClusterMatchesReason, "the set selects no cluster"
+	case f.counts.Updated+f.without < f.counts.Matched || state == nil || state.Phase != hubv1.RolloutDone:
+		reason, message = hubv1.ProgressingReason, f.counts.UpdatedSummary+" clusters have been Ready on the newest revision"
+		if state != nil && state.WaitingFor != "" {
+			reason, message = string(state.Phase), message+"; the rollout waits for "+state.WaitingFor
+		}
+		return metav1.ConditionFalse, reason, message
+	case f.without > 0:
+		return metav1.ConditionTrue, hubv1.SucceededReason, every + ", but for those where other sets deliver every add-on of this one"
+	}
+	return metav1.ConditionTrue, hubv1.SucceededReason, every
+}
+
+// summary says whether a set is Ready: every cluster that answers, is not paused, and that the rollout has come to, has been Ready on what
+// the set says now. After a rollback the clusters have something else, and where other sets deliver all of it they have nothing.
 func summary(set *hubv1.AddonSet, f *fleet, invalid error) status.Summary {
 	updated := f.counts.UpdatedSummary + " clusters have been Ready on this revision"
 	switch {
@@ -240,6 +267,8 @@ func summary(set *hubv1.AddonSet, f *fleet, invalid error) status.Summary {
 			"; failed: " + status.List(set.Status.Rollout.Failed, 3)}
 	case f.counts.Matched == 0:
 		return status.Summary{Phase: status.Done, Reason: hubv1.NoClusterMatchesReason, Message: f.nothing + f.leaving()}
+	case goesBack(set.Status.Rollout):
+		return f.goneBack(set)
 	case len(f.failedBehind) > 0:
 		m := updated + "; failed: " + status.List(f.failedBehind, 3)
 		if len(f.behind) > 0 {
@@ -249,7 +278,9 @@ func summary(set *hubv1.AddonSet, f *fleet, invalid error) status.Summary {
 	case len(f.behind) > 0:
 		m := updated + "; not yet: " + status.List(f.behind, 5)
 		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: m + f.notes()}
-	case f.without > 0 && f.counts.Updated == 0:
+	case len(f.later) > 0 && set.Status.Rollout != nil && set.Status.Rollout.Phase == hubv1.RolloutProgressing:
+		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: updated + "; to come: " + status.List(f.later, 5) + f.notes()}
+	case f.without > 0 && (f.counts.Updated == 0 || f.counts.Ready == 0):
 		return status.Summary{Phase: status.Broken, Reason: hubv1.AddonsLostReason,
 			Message: "nothing of this set is delivered anywhere" + f.notes()}
 	}
@@ -259,6 +290,22 @@ func summary(set *hubv1.AddonSet, f *fleet, invalid error) status.Summary {
 	}
 	return status.Summary{Phase: status.Done, Reason: reason,
 		Message: fmt.Sprintf("delivered to %s clusters%s", f.counts.UpdatedSummary, f.notes())}
+}
+
+// goesBack returns whether clusters have, or get, an older revision than the set has.
+func goesBack(is *hubv1.RolloutStatus) bool {
+	return is != nil && (is.Phase == hubv1.RolloutRollingBack || is.Phase == hubv1.RolloutRolledBack)
+}
+
+// goneBack is the summary of a set whose newest revision somebody has undone.
+func (f *fleet) goneBack(set *hubv1.AddonSet) status.Summary {
+	is := set.Status.Rollout
+	phase, have := status.Broken, "have"
+	if is.Phase == hubv1.RolloutRollingBack {
+		phase, have = status.Working, "get"
+	}
+	return status.Summary{Phase: phase, Reason: string(is.Phase), Message: fmt.Sprintf("the clusters %s revision %s again, and not %s, which is undone%s",
+		have, is.Revision, set.Status.Revision, f.notes())}
 }
 
 // notes returns what is worth saying and lets nobody wait.

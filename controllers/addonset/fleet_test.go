@@ -94,9 +94,9 @@ func TestSetSays(t *testing.T) {
 			"True", "AddonsLost", "delivered to 2/2 clusters; delivered by other sets: hello (AddonSet a/b delivers it) on 2 clusters", "2/2", "2/2", 0, "Complete"},
 		"OnePaused": {map[string]on{"w1": ready, "w2": paused}, "True", "Succeeded", "delivered to 2/2 clusters; 1 paused or suspended", "2/2", "2/2", 0, "Complete"},
 		"OnePausedBefore": {map[string]on{"w1": ready, "w2": with(paused, func(o *on) { o.outdated, o.phase = true, status.Working })},
-			"True", "Succeeded", "delivered to 1/2 clusters; 1 paused or suspended", "1/2", "1/2", 0, "Progressing"},
+			"True", "Succeeded", "delivered to 1/2 clusters; 1 paused or suspended", "1/2", "1/2", 0, "Complete"},
 		"OneSuspended": {map[string]on{"w1": ready, "w2": suspended}, "True", "Succeeded", "delivered to 2/2 clusters; 1 paused or suspended, `flux suspend`: w2/hello", "2/2", "2/2", 0, "Complete"},
-		"OneOffline":   {map[string]on{"w1": ready, "w2": with(failing, func(o *on) { o.offline = true })}, "True", "Succeeded", "delivered to 1/2 clusters; 1 offline", "1/2", "1/2", 1, "Progressing"},
+		"OneOffline":   {map[string]on{"w1": ready, "w2": with(failing, func(o *on) { o.offline = true })}, "True", "Succeeded", "delivered to 1/2 clusters; 1 offline", "1/2", "1/2", 1, "Complete"},
 		"OneLeaving":   {map[string]on{"w1": ready, "w2": with(ready, func(o *on) { o.leaving = true })}, "True", "Succeeded", "delivered to 1/1 clusters; being withdrawn from 1 cluster", "1/1", "1/1", 0, "Complete"},
 	} {
 		t.Run(name, func(t *testing.T) {

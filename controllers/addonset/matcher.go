@@ -26,6 +26,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/provenance"
+	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -146,10 +147,11 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 		return callOff(ctx, m.Client, d)
 	case set.selector == nil || !set.selector.Matches(reg):
 		return nil // it does not compile, and keeps the clusters that it has
-	case d == nil && (set.held || set.newcomers == ""):
-		return nil // nobody knows what it should have
 	case d == nil:
-		return m.create(ctx, reg, key, set)
+		if what, ok := set.first(reg); ok {
+			return m.create(ctx, reg, key, set, what)
+		}
+		return nil // it waits for its wave, or nobody knows what it should have
 	case d.DeletionTimestamp != nil:
 		return nil // made again when it is gone
 	case d.Spec.Withdrawal != "":
@@ -169,12 +171,12 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 // create makes the delivery of a set that has none, unless the set is gone, or goes. The registry knows that as soon as this process does,
 // but the one that led before may have let the delivery go, and the set. Nobody would ever withdraw what is made then. So the set is read
 // live, unless no other process is at work. When the cache shows what has become of the set, that wakes its room.
-func (m *Matcher) create(ctx context.Context, reg *hubv1.ClusterRegistration, key types.NamespacedName, set compiled) error {
+func (m *Matcher) create(ctx context.Context, reg *hubv1.ClusterRegistration, key types.NamespacedName, set compiled, what gift) error {
 	return m.registry.write(key, func() error {
 		if still, err := m.stillThere(ctx, key, set.uid); err != nil || !still {
 			return err
 		}
-		return m.deliver(ctx, reg, key, set.uid, gift{revision: set.newcomers}, "")
+		return m.deliver(ctx, reg, key, set.uid, what, "")
 	})
 }
 
@@ -200,6 +202,20 @@ type gift struct {
 
 func (g gift) equal(o gift) bool {
 	return g.revision == o.revision && equality.Semantic.DeepEqual(g.start, o.start)
+}
+
+// first returns what a cluster without a delivery gets; false if it gets nothing now.
+func (c *compiled) first(reg *hubv1.ClusterRegistration) (what gift, ok bool) {
+	start, starts := c.starts[client.ObjectKeyFromObject(reg)]
+	switch {
+	case c.held:
+		return what, false
+	case c.newcomers != "" && rollout.Young(reg.CreationTimestamp.Time, c.after):
+		return gift{revision: c.newcomers}, true
+	case starts && start.Delivery == "":
+		return gift{start.Revision, start.Start}, true
+	}
+	return what, false
 }
 
 // gives returns what a cluster is to have that has something now.

@@ -110,6 +110,15 @@ func (r *pinRoom) phase(set *hubv1.AddonSet, phase hubv1.RolloutPhase) {
 	}
 }
 
+// delivered has the only cluster be Ready on the newest revision.
+func (r *pinRoom) delivered(set *hubv1.AddonSet) {
+	r.t.Helper()
+	_, d := clusterOf("one", nil, set.Status.Revision)
+	if err := r.api.Create(r.t.Context(), d); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 func (r *pinRoom) wantVersion(pins *compile.Pins, version, color string) {
 	r.t.Helper()
 	want := &compile.Pins{Sources: map[string]string{compile.SourceKey("HelmChart", "flux-system", r.chart().Name): version},
@@ -144,6 +153,7 @@ func TestPins(t *testing.T) {
 	set, pins := r.look()
 	r.wantVersion(pins, "1.0.0", "blue")
 	first := set.Status.Revision
+	r.delivered(set)
 
 	// News of every kind is one more revision; while one is on its way, it waits.
 	r.phase(set, hubv1.RolloutSoaking)
@@ -295,6 +305,7 @@ func TestPinsAndPeople(t *testing.T) {
 	r.look()
 	r.upstream("1.0.0")
 	set, _ := r.look()
+	r.delivered(set)
 	r.edit(func(s *hubv1.AddonSet) { s.Spec.Pause = &hubv1.RolloutPause{Reason: "freeze"} })
 	r.upstream("1.1.0")
 	_, pins := r.look()

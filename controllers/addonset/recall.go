@@ -80,7 +80,7 @@ func (m *Matcher) recall(ctx context.Context, reg *hubv1.ClusterRegistration,
 			errs = append(errs, err)
 			continue
 		}
-		errs = append(errs, m.create(ctx, reg, key, set))
+		errs = append(errs, m.create(ctx, reg, key, set, gift{revision: set.newcomers}))
 	}
 	return again, errors.Join(errs...)
 }

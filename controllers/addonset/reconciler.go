@@ -113,9 +113,9 @@ func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) (time.Durat
 	var next rollout.Decision
 	switch {
 	case invalid != nil:
-		fleet.admit(true, nil)
+		fleet.admit(true, nil, nil)
 	case set.Status.Revision == "": // the first one waits
-		fleet.admit(true, nil)
+		fleet.admit(true, nil, nil)
 		r.publish(ctx, set, aim, nil)
 	default:
 		fleet.granted(&verdict)
@@ -203,7 +203,7 @@ func (r *Reconciler) publish(ctx context.Context, set *hubv1.AddonSet, aim match
 	c := compiled{uid: set.UID, created: set.CreationTimestamp.Time, generation: set.Generation, reach: aim.Reach, selector: aim.Selector,
 		revision: set.Status.Revision, held: next == nil}
 	if next != nil {
-		c.everyone, c.newcomers = next.Everyone, next.Newcomers
+		c.everyone, c.newcomers, c.after = next.Everyone, next.Newcomers, next.After
 	}
 	if r.registry.put(client.ObjectKeyFromObject(set), c) {
 		r.changed.Ring(ctx, set)
@@ -382,8 +382,9 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, aim match
 		reg := &regs.Items[i]
 		if key := client.ObjectKeyFromObject(reg); selector != nil && !served[key] && !status.Goes(reg) && selector.Matches(reg) {
 			without[key] = true
-			f.expect(reg.Name, online(reg))
-			f.clusters = append(f.clusters, rollout.Cluster{Key: key, Labels: reg.Labels, Offline: !online(reg)})
+			c := rollout.ObserveNew(reg)
+			f.expect(&c)
+			f.clusters = append(f.clusters, c)
 		}
 	}
 	r.registry.count(client.ObjectKeyFromObject(set), without)

@@ -28,8 +28,9 @@ type compiled struct {
 	// revision is the one that clusters should have.
 	revision string
 	// everyone is the revision that all clusters get at once; "" if starts says which cluster gets which. newcomers is the
-	// revision of clusters without a delivery; "" if they get none.
+	// revision that clusters without a delivery get at once if they were registered after a time; "" if none do.
 	everyone, newcomers string
+	after               time.Time
 	// starts are the clusters that get a revision, until the cache shows that they have it.
 	starts map[types.NamespacedName]rollout.Start
 	// held is true while nothing may change: the set does not compile.
@@ -127,15 +128,19 @@ func (r *registry) count(key types.NamespacedName, without map[types.NamespacedN
 	}
 }
 
-// waitFor returns the sets that have counted a cluster without a delivery, and those that select it and give it none before their rollout
-// comes to it: no delivery tells them what becomes of the cluster.
+// waitFor returns the sets that have counted a cluster without a delivery, and those that select it and give it none now: no delivery tells
+// them what becomes of the cluster.
 func (r *registry) waitFor(reg *hubv1.ClusterRegistration) (out []types.NamespacedName) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for key := range r.sets {
 		set := r.sets[key]
-		selected := set.selector != nil && set.newcomers == "" && set.selector.Matches(reg)
-		if selected || r.without[key][client.ObjectKeyFromObject(reg)] {
+		waits := false
+		if set.selector != nil && set.selector.Matches(reg) {
+			_, gets := set.first(reg)
+			waits = !gets
+		}
+		if waits || r.without[key][client.ObjectKeyFromObject(reg)] {
 			out = append(out, key)
 		}
 	}

@@ -47,9 +47,6 @@ func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet, ne
 	if in.Since = r.Tenure.Since(r.Clock.Now()); !in.Since.IsZero() {
 		in.Known = in.Since.Add(tenure.Looks)
 	}
-	if strategy.AtOnce() && set.Spec.Pause == nil && set.Annotations[hubv1.UndoAnnotation] == "" {
-		in.Clusters = nil // there is nothing to decide about each
-	}
 	in.Same = rollout.Unchanged(func(name string) []byte {
 		if revision := byName[name]; revision != nil {
 			return revision.Data.Raw
@@ -65,7 +62,7 @@ func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet, ne
 	}
 	set.Status.Rollout = &out.State
 	r.summarizeFloating(set, strategy.Chosen(), newest)
-	if f.admit(out.Everyone != "", f.coming(set.Status.Revision, out.Starts)); out.State.WaitingFor != "" {
+	if f.admit(out.Everyone != "", f.coming(set.Status.Revision, out.Starts), &out); out.State.WaitingFor != "" {
 		f.rollout = "; the rollout waits for " + out.State.WaitingFor
 	}
 	return out, nil
@@ -98,15 +95,10 @@ func (r *Reconciler) renew(ctx context.Context, set *hubv1.AddonSet, out *rollou
 }
 
 // summarizeRollout notes what the conditions say of a rollout.
-func (r *Reconciler) summarizeRollout(set *hubv1.AddonSet, complete metav1.ConditionStatus) {
+func (r *Reconciler) summarizeRollout(set *hubv1.AddonSet) {
 	is := set.Status.Rollout
 	if is == nil {
 		return // the set has never compiled
-	}
-	if is.Waves == nil && is.Phase != hubv1.RolloutPaused { // all at once
-		if is.Phase = hubv1.RolloutProgressing; complete == metav1.ConditionTrue {
-			is.Phase = hubv1.RolloutDone
-		}
 	}
 	switch is.Phase {
 	case hubv1.RolloutPaused, hubv1.RolloutFailed, hubv1.RolloutRolledBack, hubv1.RolloutWaitingForApproval, hubv1.RolloutWaitingForWindow:

@@ -185,11 +185,12 @@ func countsOtherwise() predicate.Predicate {
 	return predicate.Or(reachableOrLabels(), deletionChanged(), unregisteringChanged(), drainRequested())
 }
 
-// reachableOrLabels lets through what changes a set's counts, or whether it selects the cluster.
+// reachableOrLabels lets through what changes a set's counts, whether it selects the cluster, or whether a cluster that has nothing of it yet
+// takes part in its rollout.
 func reachableOrLabels() predicate.Predicate {
 	return predicate.Or(predicate.LabelChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)
-		return status.Online(a) != status.Online(b)
+		return status.Online(a) != status.Online(b) || status.Reason(a, hubv1.SuspendedCondition) != status.Reason(b, hubv1.SuspendedCondition)
 	}})
 }
 

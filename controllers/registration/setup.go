@@ -30,6 +30,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -195,7 +196,7 @@ func orphaned(d *hubv1.AddonDelivery) []string {
 func setChanges() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.AddonSet), e.ObjectNew.(*hubv1.AddonSet)
-		return status.IsTrue(a, hubv1.StalledCondition) != status.IsTrue(b, hubv1.StalledCondition)
+		return status.IsTrue(a, hubv1.StalledCondition) != status.IsTrue(b, hubv1.StalledCondition) || rollout.Waits(a) != rollout.Waits(b)
 	}})
 }
 

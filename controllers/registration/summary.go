@@ -18,6 +18,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/reach"
 	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -51,6 +52,8 @@ type served struct {
 	unready []unready
 	// pending names the sets that are to be delivered and have no report yet.
 	pending []string
+	// later names the sets that deliver nothing here before their rollouts come to the cluster.
+	later []string
 	// suspended names the add-ons whose Flux object somebody has suspended.
 	suspended []string
 	// leaving says what is left of each set that is being withdrawn. deselected names the sets that do not select the cluster any more,
@@ -261,6 +264,9 @@ func (r *Reconciler) sets(ctx context.Context, reg *hubv1.ClusterRegistration, r
 		case status.IsTrue(s, hubv1.StalledCondition):
 			results[name] = hubv1.SetStalled + ": the set does not compile"
 			out.why = append(out.why, name+" does not compile")
+		case rollout.Waits(s):
+			results[name] = hubv1.SetWaits
+			out.later = append(out.later, name)
 		default:
 			results[name] = hubv1.SetSelected
 			out.pending = append(out.pending, name)
@@ -276,6 +282,7 @@ func (r *Reconciler) sets(ctx context.Context, reg *hubv1.ClusterRegistration, r
 	reg.Status.Sets = list[:min(maxSets, len(list))]
 	slices.Sort(out.why)
 	slices.Sort(out.pending)
+	slices.Sort(out.later)
 	return nil
 }
 
@@ -294,6 +301,9 @@ func (r *Reconciler) summarize(reg *hubv1.ClusterRegistration, found resolution,
 	}
 	if s.doubt != "" {
 		out.Message += "; " + s.doubt
+	}
+	if len(s.later) > 0 && out.Reason != hubv1.WaitingForWaveReason {
+		out.Message += "; waits for its wave: " + status.List(s.later, 3)
 	}
 	if len(s.idle) > 0 && len(s.addons) > 0 {
 		out.Message += fmt.Sprintf("; spec.overrides names what no set delivers here: %s", status.List(s.idle, 3))
@@ -383,6 +393,8 @@ func (s *served) summary() status.Summary {
 	case s.counts.Total == 0 && len(s.addons) > 0:
 		return status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason,
 			Message: "every add-on is left out here, or delivered by another set"}
+	case s.counts.Total == 0 && len(s.later) > 0:
+		return status.Summary{Phase: status.Done, Reason: hubv1.WaitingForWaveReason, Message: "waits for its wave: " + status.List(s.later, 3)}
 	case s.counts.Total == 0:
 		return status.Summary{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: noSet(s.why)}
 	case s.counts.Ready < s.counts.Total:

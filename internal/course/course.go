@@ -61,11 +61,11 @@ func command(set *hubv1.AddonSet, verb, rest string) string {
 	return text
 }
 
-// clusters returns the clusters of the set as the engine sees them, and those that have got nothing yet.
-func (in *Input) clusters() (clusters []rollout.Cluster, fresh []types.NamespacedName, err error) {
+// clusters returns the clusters of the set as the engine sees them, those that have nothing of it yet as well.
+func (in *Input) clusters() (clusters []rollout.Cluster, err error) {
 	selector, err := match.New(in.Reach, &in.Set.Spec)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	wanted := map[types.NamespacedName]*hubv1.ClusterRegistration{}
 	there := map[types.NamespacedName]bool{}
@@ -87,20 +87,20 @@ func (in *Input) clusters() (clusters []rollout.Cluster, fresh []types.Namespace
 		}
 		delete(wanted, key)
 	}
-	for key := range wanted {
-		fresh = append(fresh, key)
+	for _, reg := range wanted {
+		clusters = append(clusters, rollout.ObserveNew(reg))
 	}
-	slices.SortFunc(fresh, func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
-	return clusters, fresh, nil
+	slices.SortStableFunc(clusters, func(a, b rollout.Cluster) int { return cmp.Compare(a.Key.String(), b.Key.String()) })
+	return clusters, nil
 }
 
 // engine returns what the hub decides from.
-func (in *Input) engine(clusters []rollout.Cluster, fresh int) (rollout.Input, error) {
+func (in *Input) engine(clusters []rollout.Cluster) (rollout.Input, error) {
 	strategy, err := rollout.New(in.Set.Spec.Rollout)
 	if err != nil {
 		return rollout.Input{}, err
 	}
-	strategy = strategy.For(len(clusters)+fresh, in.Set.Status.Rollout)
+	strategy = strategy.For(len(clusters), in.Set.Status.Rollout)
 	return rollout.Input{
 		Set: in.key(), Strategy: strategy, Pause: in.Set.Spec.Pause, Orders: rollout.Read(in.Set.Annotations),
 		Revision: in.Set.Status.Revision, State: in.Set.Status.Rollout, Clusters: clusters, Now: in.Now,

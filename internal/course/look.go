@@ -5,8 +5,6 @@ package course
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/page"
@@ -24,8 +22,6 @@ type View struct {
 	// AtOnce is true if all clusters get a revision at once; then Waves has one without a name that matters.
 	AtOnce bool
 	Waves  []rollout.WaveView
-	// Fresh are the clusters that have nothing of the set yet.
-	Fresh []types.NamespacedName
 	// Soaked is when the soak of the present wave ends; nil if it has none, or is not Ready yet.
 	Soaked *time.Time
 	// Follows are the sources that the set pins: what, the pinned one, and what upstream has.
@@ -36,15 +32,15 @@ type View struct {
 func Look(in *Input) (*View, error) {
 	is := in.state()
 	v := &View{State: is, Header: in.header(&is), Doubts: in.doubts(), Complete: complete(&is), Follows: follows(in.Set)}
-	clusters, fresh, err := in.clusters()
+	clusters, err := in.clusters()
 	if err != nil {
 		return v, err
 	}
-	engine, err := in.engine(clusters, len(fresh))
+	engine, err := in.engine(clusters)
 	if err != nil {
 		return v, err
 	}
-	v.Fresh, v.AtOnce, v.Waves = fresh, engine.Strategy.AtOnce(), survey(engine, is.Revision)
+	v.AtOnce, v.Waves = engine.Strategy.AtOnce(), survey(engine, is.Revision)
 	for i := range v.Waves {
 		w := &v.Waves[i]
 		if is.Phase == hubv1.RolloutSoaking && w.Name == is.Wave && is.WaveReady != nil && w.Soak > 0 {

@@ -202,7 +202,7 @@ func Retry(in *Input, seen string) (*Order, error) {
 		newest, then, in.held()), nil
 }
 
-// Undo gives the clusters an older revision, by its name or number; by default the last completed one, or the one before the newest.
+// Undo gives the clusters an older revision, by its name or number; by default the last one that was completed.
 func Undo(in *Input, to string, now bool) (*Order, error) {
 	is, strategy, err := in.present("")
 	if err != nil {
@@ -255,23 +255,16 @@ func (in *Input) target(to string) (*appsv1.ControllerRevision, error) {
 	return &in.Revisions[at], nil
 }
 
-// before returns the revision to go back to if nobody names one.
+// before returns the revision to go back to if nobody names one: the last one that was Ready on every cluster that took part in its rollout.
+// It never is one that has failed since, or was completed nowhere.
 func (in *Input) before(newest string) (*appsv1.ControllerRevision, error) {
-	if c := in.state().CompletedRevision; c != "" && !identity.SameContent(c, newest) {
-		if r := in.find(c); r != nil {
+	is := in.state()
+	for _, name := range append([]string{is.CompletedRevision}, is.CompletedBefore...) {
+		if r := in.find(name); r != nil && !identity.SameContent(name, newest) && !rollout.Listed(name, is.FailedRevisions) {
 			return r, nil
 		}
 	}
-	number := int64(0)
-	if r := in.find(newest); r != nil {
-		number = r.Revision
-	}
-	for i := len(in.Revisions) - 1; i >= 0; i-- {
-		if r := &in.Revisions[i]; r.Revision < number && !identity.SameContent(r.Name, newest) {
-			return r, nil
-		}
-	}
-	return nil, in.refuse("there is no revision before the newest, and so none to go back to")
+	return nil, in.refuse("no other revision that still exists was completed, so there is none to go back to; name one by --to: %s", in.known())
 }
 
 // known lists the revisions.

@@ -22,33 +22,27 @@ const next, former = "next", "former"
 
 // Plan says how the next revision of a set would reach its clusters.
 func Plan(in *Input) (*page.Page, error) {
-	clusters, fresh, err := in.clusters()
+	clusters, err := in.clusters()
 	if err != nil {
 		return nil, err
 	}
-	return in.plan(clusters, fresh)
+	return in.plan(clusters)
 }
 
 // PlanOfFiles is Plan for a set that nothing is known of but files: its clusters count as healthy, and have an older revision.
 func PlanOfFiles(in *Input) (*page.Page, error) {
-	_, fresh, err := in.clusters()
+	clusters, err := in.clusters()
 	if err != nil {
 		return nil, err
 	}
-	registrations := map[types.NamespacedName]*hubv1.ClusterRegistration{}
-	for i := range in.Registrations {
-		reg := &in.Registrations[i]
-		registrations[types.NamespacedName{Namespace: reg.Namespace, Name: reg.Name}] = reg
+	for i := range clusters {
+		clusters[i] = rollout.Cluster{Key: clusters[i].Key, Labels: clusters[i].Labels, Revision: former, Ready: true, Healthy: true}
 	}
-	var clusters []rollout.Cluster
-	for _, key := range fresh {
-		clusters = append(clusters, rollout.Cluster{Key: key, Labels: registrations[key].Labels, Revision: former, Ready: true, Healthy: true})
-	}
-	return in.plan(clusters, nil)
+	return in.plan(clusters)
 }
 
-func (in *Input) plan(clusters []rollout.Cluster, fresh []types.NamespacedName) (*page.Page, error) {
-	engine, err := in.engine(clusters, len(fresh))
+func (in *Input) plan(clusters []rollout.Cluster) (*page.Page, error) {
+	engine, err := in.engine(clusters)
 	if err != nil {
 		return nil, err
 	}
@@ -70,14 +64,14 @@ func (in *Input) plan(clusters []rollout.Cluster, fresh []types.NamespacedName) 
 		p.Notes([]string{fmt.Sprintf("this is about the next revision; the rollout of %s is %s: %s", is.Revision, is.Phase,
 			command(in.Set, "status", ""))})
 	}
-	if len(clusters)+len(fresh) == 0 {
+	if len(clusters) == 0 {
 		p.Text("\nThe set selects no cluster.\n")
 		return p, nil
 	}
 	if !engine.Strategy.AtOnce() {
 		p.Table("", []string{"WAVE", "CLUSTERS", "AT ONCE", "MAY FAIL", "THEN"}, waveRows(views))
 	}
-	p.Table("", []string{"CLUSTER", "WAVE", "STARTS"}, startRows(views, first, engine.Strategy.AtOnce(), fresh))
+	p.Table("", []string{"CLUSTER", "WAVE", "STARTS"}, startRows(views, first, engine.Strategy.AtOnce()))
 	return p, nil
 }
 
@@ -86,8 +80,8 @@ func (in *Input) planHeader(s *rollout.Strategy) []page.Field {
 	add := func(name, text string) { fields = append(fields, page.Field{Name: name, Text: excerpt.Line(text)}) }
 	const atOnce = "every cluster gets a new revision at once"
 	switch {
-	case s.ForFew():
-		add("Strategy", fmt.Sprintf("%s, as long as there are no more than %d; then it goes in waves", atOnce, rollout.Few))
+	case s.Alone():
+		add("Strategy", "the only cluster gets a new revision at once; with a second one it goes in waves")
 	case s.AtOnce():
 		add("Strategy", atOnce)
 	default:
@@ -133,7 +127,7 @@ func waveRows(views []rollout.WaveView) [][]string {
 	return rows
 }
 
-func startRows(views []rollout.WaveView, first map[types.NamespacedName]bool, atOnce bool, fresh []types.NamespacedName) [][]string {
+func startRows(views []rollout.WaveView, first map[types.NamespacedName]bool, atOnce bool) [][]string {
 	var rows [][]string
 	begun := slices.IndexFunc(views, func(w rollout.WaveView) bool {
 		return slices.ContainsFunc(w.Clusters, func(c rollout.ClusterView) bool { return first[c.Key] })
@@ -157,9 +151,6 @@ func startRows(views []rollout.WaveView, first map[types.NamespacedName]bool, at
 			}
 			rows = append(rows, []string{c.Key.String(), w.Name, page.Dash(starts)})
 		}
-	}
-	for _, key := range fresh {
-		rows = append(rows, []string{key.String(), "-", "at once: it has nothing yet, and waits for no wave"})
 	}
 	return rows
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/match"
 )
 
-// TestPlanOfAFewClusters: a set that says nothing reaches a few clusters at once, and a larger fleet in waves. Who tries it with one cluster
+// TestPlanOfAFewClusters: a set that says nothing reaches its only cluster at once, and two or more in waves. Who tries it with one cluster
 // learns both.
 func TestPlanOfAFewClusters(t *testing.T) {
 	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base"}}
@@ -23,7 +23,7 @@ func TestPlanOfAFewClusters(t *testing.T) {
 		rollout *hubv1.Rollout
 		want    string
 	}{
-		"says nothing": {nil, "every cluster gets a new revision at once, as long as there are no more than 3; then it goes in waves\n"},
+		"says nothing": {nil, "the only cluster gets a new revision at once; with a second one it goes in waves\n"},
 		"all at once":  {&hubv1.Rollout{Strategy: hubv1.AllAtOnceStrategy}, "every cluster gets a new revision at once\n"},
 	} {
 		set.Spec.Rollout = tc.rollout

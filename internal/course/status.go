@@ -201,11 +201,11 @@ func failures(is *hubv1.RolloutStatus) (n int) {
 
 // clusterRows returns a row for each cluster: wave by wave, in the order in which they start.
 func (in *Input) clusterRows(is *hubv1.RolloutStatus) ([][]string, error) {
-	clusters, fresh, err := in.clusters()
+	clusters, err := in.clusters()
 	if err != nil {
 		return nil, err
 	}
-	engine, err := in.engine(clusters, len(fresh))
+	engine, err := in.engine(clusters)
 	if err != nil {
 		return nil, err
 	}
@@ -216,11 +216,8 @@ func (in *Input) clusterRows(is *hubv1.RolloutStatus) ([][]string, error) {
 			if engine.Strategy.AtOnce() {
 				name = ""
 			}
-			rows = append(rows, []string{c.Key.String(), page.Dash(name), c.Revision, c.State, excerpt.Line(c.Why)})
+			rows = append(rows, []string{c.Key.String(), page.Dash(name), page.Dash(c.Revision), c.State, excerpt.Line(c.Why)})
 		}
-	}
-	for _, key := range fresh {
-		rows = append(rows, []string{key.String(), "-", "-", "New", "gets its first revision at once, without a wave"})
 	}
 	return rows, nil
 }

@@ -223,9 +223,6 @@ func (o *Rollout) title() string {
 	default:
 		text += fmt.Sprintf("in %s without a soak", status.Count(len(o.Waves), "wave"))
 	}
-	if o.Fresh > 0 {
-		text += fmt.Sprintf("; %s with nothing of it yet wait for no wave", status.Count(o.Fresh, "cluster"))
-	}
 	return text
 }
 

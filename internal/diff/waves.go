@@ -21,8 +21,6 @@ type Rollout struct {
 	// AtOnce is true if every cluster gets it at once.
 	AtOnce bool   `json:"atOnce"`
 	Waves  []Wave `json:"waves,omitempty"`
-	// Fresh is how many clusters have nothing of the set yet, and wait for no wave.
-	Fresh int `json:"fresh,omitempty"`
 	// Soak is what the soaks add up to before the last wave begins, in seconds.
 	Soak int64 `json:"soakSeconds"`
 	// Notes say what else holds it back, or why there is a revision.
@@ -45,7 +43,7 @@ type Wave struct {
 func (c *computing) rollouts(now time.Time) {
 	registrations := c.cmp.Registrations()
 	for _, pair := range c.cmp.Sets() {
-		if pair.Old == nil || pair.New == nil || !pair.Valid || len(c.changed[pair.Name]) == 0 {
+		if pair.New == nil || !pair.Valid || len(c.changed[pair.Name]) == 0 {
 			continue
 		}
 		note, anew := c.revision(&pair)
@@ -60,7 +58,7 @@ func (c *computing) rollouts(now time.Time) {
 			c.problem("New", fmt.Sprintf("AddonSet %s: %s", pair.Name, err))
 			continue
 		}
-		out := Rollout{Set: pair.Name, AtOnce: plan.Strategy.AtOnce(), Fresh: len(plan.Fresh)}
+		out := Rollout{Set: pair.Name, AtOnce: plan.Strategy.AtOnce()}
 		if note != "" {
 			out.Notes = append(out.Notes, note)
 		}
@@ -80,6 +78,9 @@ func (c *computing) rollouts(now time.Time) {
 
 // revision returns whether a set gets a new revision, and a note if that is not for what it says itself.
 func (c *computing) revision(pair *preview.SetPair) (note string, anew bool) {
+	if pair.Old == nil {
+		return "it is the set's first revision", true
+	}
 	_, before, err := compile.Snapshot(&pair.Old.Spec, nil)
 	_, after, err2 := compile.Snapshot(&pair.New.Spec, nil)
 	if err != nil || err2 != nil || before != after {

@@ -87,7 +87,7 @@ func fresh(o status.Object) bool { return status.Find(o, hubv1.ReadyCondition) =
 
 // moving are the reasons of objects that are not Ready yet.
 var moving = []string{hubv1.ProgressingReason, hubv1.WaitingForClusterReason, hubv1.NotProbedReason, hubv1.NoAddonSetReason,
-	hubv1.AddonsLeavingReason}
+	hubv1.WaitingForWaveReason, hubv1.AddonsLeavingReason}
 
 // onTheWay returns whether an object is not Ready yet and had no failure before: the end of a failure is news.
 func onTheWay(before, after status.Object) bool {

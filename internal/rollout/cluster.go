@@ -20,6 +20,8 @@ type Cluster struct {
 	// Key names its registration.
 	Key    types.NamespacedName
 	Labels map[string]string
+	// Registered is when its registration was made; zero if that is not known.
+	Registered time.Time
 	// Delivery identifies its delivery; "" if there is none yet.
 	Delivery types.UID
 	// Revision is the one that the hub has given it; "" if there is no delivery yet.
@@ -131,14 +133,14 @@ func (p *place) over() bool {
 	return p.n[done]+p.n[failed] > 0 || p.n[sickPending]+p.n[sickRunning] == 0
 }
 
-// concerned returns whether a cluster of the wave has got the revision in this rollout, or has other content. If none is,
+// concerned returns whether a cluster of the wave has got the revision in this rollout, or is still to get it. If none is,
 // there is nothing to soak and nothing to approve.
-func (p *place) concerned(target string) bool {
+func (d *deciding) concerned(p *place) bool {
 	return slices.ContainsFunc(p.members, func(m member) bool {
-		if same(m.Revision, target) {
+		if same(m.Revision, d.target) {
 			return m.Start != nil
 		}
-		return m.Revision != "" && m.is != done
+		return m.is != done && !d.young(m.Cluster)
 	})
 }
 
@@ -206,7 +208,7 @@ func (d *deciding) judge(c *Cluster, passed bool) (is state, why string) {
 	fails := c.Failed != "" && c.Start != nil && !c.FailedSince.Before(c.Start.Time.Time)
 	excuse := d.excuse(c)
 	switch {
-	case c.Revision == "":
+	case d.young(c):
 		return skipped, "" // it gets a revision at once
 	case on && c.Ready && well && fails && !passed && !d.completedBefore(c):
 		return failed, c.Failed
@@ -222,8 +224,10 @@ func (d *deciding) judge(c *Cluster, passed bool) (is state, why string) {
 		return pending, ""
 	case !on:
 		return sickPending, ""
+	case c.Start == nil && same(d.target, d.state.CompletedRevision):
+		return skipped, "" // it got the revision at once, after that was completed
 	case c.Start == nil:
-		return skipped, "" // it got the revision when there were no waves
+		return pending, "" // it got the revision when there were no waves, and begins anew in its own
 	}
 	late := !d.Now.Before(d.late(c))
 	switch {
@@ -267,10 +271,22 @@ func (d *deciding) completedBefore(c *Cluster) bool {
 	return same(d.target, d.state.CompletedRevision) && d.state.Started != nil && c.Start.Time.Before(d.state.Started)
 }
 
+// young returns whether a cluster waits for no wave: it has nothing of the set yet, and was registered after a revision was completed.
+func (d *deciding) young(c *Cluster) bool {
+	if c.Revision != "" {
+		return false
+	}
+	revision, after := d.newcomers()
+	return revision != "" && Young(c.Registered, after)
+}
+
+// Young returns whether a cluster was registered after a time. Both are kept in seconds, so one of the same second may have been there.
+func Young(registered, after time.Time) bool { return registered.After(after) || after.IsZero() }
+
 // well returns whether a cluster that is to get a revision is healthy. It is also if it would be, but for a revision that
-// has failed or has not been Ready there.
+// has failed or has not been Ready there. A cluster that has nothing of the set yet has nothing that could be sick.
 func (d *deciding) well(c *Cluster) bool {
-	return c.Healthy || c.Start != nil && c.Start.Healthy && d.inDoubt(c)
+	return c.Healthy || c.Revision == "" || c.Start != nil && c.Start.Healthy && d.inDoubt(c)
 }
 
 // inDoubt returns whether what is wrong with a cluster may be the fault of the revision that it has.

@@ -42,9 +42,10 @@ type Decision struct {
 	State hubv1.RolloutStatus
 	// Everyone is the revision that every cluster gets at once; "" if Starts says who gets which.
 	Everyone string
-	// Newcomers is the revision that a cluster without a delivery gets; "" if none, since the newest has failed and no other one
-	// exists.
+	// Newcomers is the revision that a cluster without a delivery gets at once if it was registered after the time After; "" if none,
+	// since none has been completed. After is zero if every cluster without a delivery gets it.
 	Newcomers string
+	After     time.Time
 	// Starts are the clusters that get a revision now, or begin anew with the one that they have.
 	Starts []Start
 	// Held is true if no cluster may start, also none that was told to and has not begun.
@@ -63,8 +64,9 @@ type Start struct {
 	Start *hubv1.DeliveryStart
 }
 
-// maxNamed limits the lists of names in the state.
-const maxNamed = 5
+// maxNamed limits the lists of names in the state, and maxFailed that of the revisions that have failed and exist, as the API does.
+// maxBefore limits those that were completed before the last one.
+const maxNamed, maxFailed, maxBefore = 5, 100, 10
 
 // deciding is a decision that is being made.
 type deciding struct {
@@ -90,7 +92,9 @@ func Decide(in Input) Decision {
 	}
 	retry := d.retry()
 	d.aim()
-	d.paused = d.pausedNow()
+	if d.paused = d.pausedNow(); d.Strategy.atOnce && !d.back && !d.paused && !d.barred(d.target) {
+		return d.together()
+	}
 	d.place()
 	d.count()
 	if retry {
@@ -236,13 +240,29 @@ func (d *deciding) bar() {
 	}
 	for i := range d.places {
 		if p := &d.places[i]; p.failedTooMany() && !d.barred(d.target) {
-			d.state.FailedRevisions = append(d.state.FailedRevisions, d.target)
-			if n := len(d.state.FailedRevisions) - maxNamed; n > 0 {
-				d.state.FailedRevisions = slices.Delete(d.state.FailedRevisions, 0, n)
-			}
+			d.state.FailedRevisions = remember(d.state.FailedRevisions, d.target, d.Exists)
 			d.state.Wave = p.name
 		}
 	}
+}
+
+// remember adds a revision to those that have failed. One that still exists is not forgotten, but for a bound that no fleet comes to.
+func remember(failed []string, revision string, exists func(string) bool) []string {
+	failed = append(failed, revision)
+	gone := 0
+	for _, r := range failed {
+		if !exists(r) {
+			gone++
+		}
+	}
+	failed = slices.DeleteFunc(failed, func(r string) bool {
+		drop := gone > maxNamed && !exists(r)
+		if drop {
+			gone--
+		}
+		return drop
+	})
+	return failed[max(0, len(failed)-maxFailed):]
 }
 
 // held returns whether nothing may start, and says why.
@@ -289,8 +309,33 @@ func pauseText(p *hubv1.RolloutPause) string {
 	return text
 }
 
+// idle returns whether no cluster takes part. What nobody has tried passes no wave.
+func (d *deciding) idle() bool {
+	return !d.complete() && !slices.ContainsFunc(d.places, func(p place) bool { return p.n[skipped] < p.total() })
+}
+
+// completed notes that the revision is completed, if it is not the last one that was.
+func (d *deciding) completed() {
+	s := &d.state
+	if same(s.CompletedRevision, d.target) {
+		s.CompletedRevision = d.target
+		return
+	}
+	before := append([]string{s.CompletedRevision}, s.CompletedBefore...)
+	before = slices.DeleteFunc(before, func(r string) bool { return r == "" || same(r, d.target) || !d.Exists(r) })
+	s.CompletedBefore = before[:min(len(before), maxBefore)]
+	s.CompletedRevision, s.CompletedTime = d.target, at(d.Now)
+}
+
 // advance goes on to the wave that may work now.
 func (d *deciding) advance() {
+	if d.idle() {
+		if d.state.Phase = hubv1.RolloutProgressing; d.back {
+			d.state.Phase = hubv1.RolloutRollingBack
+		}
+		d.state.WaitingFor = "a cluster that answers, and is not paused or asleep"
+		return
+	}
 	for i := range d.places {
 		p := &d.places[i]
 		if p.passed {
@@ -310,14 +355,18 @@ func (d *deciding) advance() {
 			}
 		}
 	}
-	if d.atOnce && slices.ContainsFunc(d.places, func(p place) bool { return !p.over() }) {
+	if !d.complete() && slices.ContainsFunc(d.places, func(p place) bool { return !p.over() }) {
+		return // also one that was skipped when its wave passed takes part when it is back
+	}
+	if !d.complete() && !slices.ContainsFunc(d.places, func(p place) bool { return p.n[done] > 0 }) {
+		d.state.WaitingFor = "a cluster that is Ready on it"
 		return
 	}
+	d.completed()
 	for i := range d.places {
 		d.places[i].passed = true
 	}
 	d.state.Wave, d.state.WaveReady, d.state.Phase = "", nil, hubv1.RolloutDone
-	d.state.CompletedRevision = d.target
 	if d.back {
 		d.state.Phase = hubv1.RolloutRolledBack
 		d.state.WaitingFor = fmt.Sprintf("another revision than %s, which is not rolled out", d.Revision)
@@ -326,7 +375,7 @@ func (d *deciding) advance() {
 
 // passes returns whether the wave after this one may begin.
 func (d *deciding) passes(p *place) bool {
-	if !p.concerned(d.target) {
+	if !d.concerned(p) {
 		return true
 	}
 	if p.n[done] == 0 && !p.over() {
@@ -363,15 +412,48 @@ func (d *deciding) decision() Decision {
 	for i := range d.places {
 		d.state.Waves = append(d.state.Waves, d.places[i].status())
 	}
-	out := Decision{State: d.state, Starts: d.starts, Next: d.next, Newcomers: d.target}
-	if c := d.state.CompletedRevision; !d.back && c != "" && d.Exists(c) {
-		out.Newcomers = c
-	} else if !d.back && d.barred(d.target) {
-		out.Newcomers = ""
-	}
-	if d.Strategy.atOnce && !d.back && !d.paused && out.State.Phase != hubv1.RolloutFailed {
-		out.Everyone, out.Newcomers, out.Starts, out.State.Waves = d.target, d.target, nil, nil
-	}
+	out := Decision{State: d.state, Starts: d.starts, Next: d.next}
+	out.Newcomers, out.After = d.newcomers()
 	slices.SortStableFunc(out.Starts, func(a, b Start) int { return inOrder(a.Cluster, b.Cluster) })
 	return out
+}
+
+// newcomers returns the revision that clusters get at once which were registered after a time; "" if none does.
+func (d *deciding) newcomers() (revision string, after time.Time) {
+	c := d.state.CompletedRevision
+	if c == "" {
+		return "", after
+	}
+	if d.state.CompletedTime != nil {
+		after = d.state.CompletedTime.Time
+	}
+	switch {
+	case d.back:
+		return d.target, after
+	case !d.Exists(c) || d.barred(c):
+		return "", after
+	}
+	return c, after
+}
+
+// together decides about a revision that every cluster gets at once. It is completed when each has been Ready on it that answers and is not
+// excused.
+func (d *deciding) together() Decision {
+	s := &d.state
+	works, ready := 0, 0
+	for i := range d.Clusters {
+		switch is, _ := d.ofAll(&d.Clusters[i]); is {
+		case done:
+			ready++
+		case skipped:
+		default:
+			works++
+		}
+	}
+	s.Waves, s.Wave, s.WaveReady, s.WaitingFor, s.Phase = nil, "", nil, "", hubv1.RolloutProgressing
+	if s.Failed = nil; works == 0 && ready > 0 {
+		s.Phase = hubv1.RolloutDone
+		d.completed()
+	}
+	return Decision{State: *s, Next: d.next, Everyone: d.target, Newcomers: d.target}
 }

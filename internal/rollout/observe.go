@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
@@ -26,7 +27,8 @@ func Observe(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) Cluster {
 		c.Excused = "its registration is missing"
 		return c
 	}
-	c.Labels, c.Offline, c.Excused = reg.Labels, !status.Online(reg) || whose(d, silent) != "", pardon(d, reg)
+	c.Labels, c.Registered = reg.Labels, reg.CreationTimestamp.Time
+	c.Offline, c.Excused = !status.Online(reg) || whose(d, silent) != "", pardon(d, reg)
 	c.Nodeless, c.WithoutNodes = whose(d, nodeless), reg.Status.Nodes != nil && *reg.Status.Nodes == 0
 	if asks := whose(d, asking); c.Excused == "" && asks != "" {
 		c.Excused, c.Asks = asks, true
@@ -37,6 +39,28 @@ func Observe(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) Cluster {
 	c.Failed, c.FailedSince = failure(d)
 	c.Healthy = c.Ready && c.Failed == "" && status.IsTrue(d, hubv1.ReadyCondition)
 	return c
+}
+
+// ObserveNew returns what a rollout needs to know of a cluster that a set selects and does not deliver to yet.
+func ObserveNew(reg *hubv1.ClusterRegistration) Cluster {
+	return Cluster{
+		Key: types.NamespacedName{Namespace: reg.Namespace, Name: reg.Name}, Labels: reg.Labels, Registered: reg.CreationTimestamp.Time,
+		Offline: !status.Online(reg), Excused: away(reg), WithoutNodes: reg.Status.Nodes != nil && *reg.Status.Nodes == 0,
+	}
+}
+
+// Waits returns whether a set delivers nothing to a cluster, which it selects, before its rollout comes to it.
+func Waits(set *hubv1.AddonSet) bool {
+	is, counts := set.Status.Rollout, set.Status.Clusters
+	return is != nil && counts != nil && counts.Waiting > 0 && len(is.Waves) > 0 && is.Phase != hubv1.RolloutDone
+}
+
+// away says why nothing is delivered to a cluster that answers, by its registration: somebody has paused it, or it sleeps.
+func away(reg *hubv1.ClusterRegistration) string {
+	if reason := status.Reason(reg, hubv1.SuspendedCondition); !hubv1.Tripped(reason) {
+		return reason
+	}
+	return ""
 }
 
 // ready returns whether a delivery has been Ready on its revision since it got it.
@@ -96,8 +120,8 @@ func passes(a *hubv1.AddonStatus) bool {
 
 // pardon says why nobody should wait for a cluster that answers, as far as the hub knows; "" if somebody should.
 func pardon(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) string {
-	if reason := status.Reason(reg, hubv1.SuspendedCondition); reason != "" && !hubv1.Tripped(reason) {
-		return reason
+	if why := away(reg); why != "" {
+		return why
 	}
 	if why := whose(d, heldBack); why != "" {
 		return why

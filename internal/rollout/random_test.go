@@ -115,7 +115,7 @@ func (d *day) play() {
 	}
 	for i := range 1 + d.IntN(9) {
 		d.clusters = append(d.clusters, &rollout.Cluster{Key: types.NamespacedName{Namespace: "fleet", Name: fmt.Sprintf("c%d", i)},
-			Labels: map[string]string{"ring": strconv.Itoa(d.IntN(4))}})
+			Registered: d.now, Labels: map[string]string{"ring": strconv.Itoa(d.IntN(4))}})
 	}
 	d.revise()
 	d.decide()
@@ -179,7 +179,9 @@ func (d *day) somebodyDoes() {
 			d.annotations[hubv1.UndoAnnotation] = rollout.Undoing(d.newest, d.revisions[d.IntN(len(d.revisions))], d.oneIn(3))
 		}
 	case 6: // a delivery is deleted
-		*c = rollout.Cluster{Key: c.Key, Labels: c.Labels}
+		if *c = (rollout.Cluster{Key: c.Key, Labels: c.Labels, Registered: c.Registered}); d.oneIn(2) { // or the cluster is another one
+			c.Registered = d.now
+		}
 	case 7:
 		if len(d.spec.Waves) < 4 {
 			name := "x" + strconv.Itoa(d.IntN(1<<30))
@@ -200,7 +202,7 @@ func (d *day) endsWell() {
 	d.approve()
 	for range 60 {
 		for _, c := range d.clusters {
-			*c = rollout.Cluster{Key: c.Key, Labels: c.Labels, Revision: c.Revision, Start: c.Start, Ready: true, Healthy: true}
+			*c = rollout.Cluster{Key: c.Key, Labels: c.Labels, Registered: c.Registered, Revision: c.Revision, Start: c.Start, Ready: true, Healthy: true}
 		}
 		d.decide()
 		d.now = d.now.Add(10 * time.Minute)
@@ -252,7 +254,7 @@ func (d *day) decide() {
 // apply does what a decision wants, and returns whether that is anything.
 func (d *day) apply(out *rollout.Decision) (changed bool) {
 	for _, c := range d.clusters {
-		if c.Revision == "" && out.Newcomers != "" {
+		if c.Revision == "" && out.Newcomers != "" && rollout.Young(c.Registered, out.After) {
 			c.Revision, changed = out.Newcomers, true
 		}
 	}

@@ -5,8 +5,11 @@ package rollout_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/rollout"
@@ -14,8 +17,10 @@ import (
 
 // What is kept beside the status counts if the status is lost, and only for the set that it is about.
 func TestRecall(t *testing.T) {
-	is := &hubv1.RolloutStatus{Revision: "base-3-e1", Phase: hubv1.RolloutFailed, CompletedRevision: "base-1-e1", FailedRevisions: []string{"base-2-e1", "base-3-e1"}, Retried: "base-2-e1/once"}
-	kept := &hubv1.RolloutStatus{CompletedRevision: is.CompletedRevision, FailedRevisions: is.FailedRevisions, Retried: is.Retried}
+	is := &hubv1.RolloutStatus{Revision: "base-3-e1", Phase: hubv1.RolloutFailed, CompletedRevision: "base-1-e1",
+		CompletedTime: &metav1.Time{Time: time.Unix(1e9, 0)}, CompletedBefore: []string{"base-0-e1"},
+		FailedRevisions: []string{"base-2-e1", "base-3-e1"}, Retried: "base-2-e1/once"}
+	kept := &hubv1.RolloutStatus{CompletedRevision: is.CompletedRevision, CompletedTime: is.CompletedTime, CompletedBefore: is.CompletedBefore, FailedRevisions: is.FailedRevisions, Retried: is.Retried}
 	text := rollout.Record("a/base", is)
 	phase := &hubv1.RolloutStatus{Phase: hubv1.RolloutWithdrawing}
 	for name, tc := range map[string]struct {
@@ -29,7 +34,8 @@ func TestRecall(t *testing.T) {
 		"nothing was kept":       {phase, "", phase},
 		"of another set":         {nil, strings.ReplaceAll(text, "a/base", "b/base"), nil},
 		"somebody has edited it": {nil, text[1:], nil},
-		"more than there may be": {nil, `{"set":"a/base","failed":["1","2","3","4","5","6"]}`, &hubv1.RolloutStatus{FailedRevisions: []string{"2", "3", "4", "5", "6"}}},
+		"more than there may be": {nil, `{"set":"a/base","completedBefore":["1","2","3","4","5","6","7","8","9","10","11"]}`,
+			&hubv1.RolloutStatus{CompletedBefore: []string{"1", "2", "3", "4", "5", "6", "7", "8", "9", "10"}}},
 	} {
 		if d := cmp.Diff(tc.want, rollout.Recall("a/base", tc.status, tc.kept)); d != "" {
 			t.Errorf("%s: -want +got:\n%s", name, d)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -73,9 +74,12 @@ func (s *story) play(d *datadriven.TestData) string {
 			return err.Error()
 		}
 		return ""
-	case "clusters": // clusters join, with labels
+	case "clusters", "selected": // clusters join, with labels; those that are selected were registered long ago
 		for _, name := range names() {
 			c := &rollout.Cluster{Key: types.NamespacedName{Namespace: "tenants", Name: name}, Labels: map[string]string{}}
+			if c.Registered = s.now.Add(time.Second); d.Cmd == "selected" {
+				c.Registered = s.now.Add(-24 * time.Hour)
+			}
 			for _, a := range d.CmdArgs {
 				if len(a.Vals) > 0 {
 					c.Labels[a.Key] = a.Vals[0]
@@ -93,6 +97,15 @@ func (s *story) play(d *datadriven.TestData) string {
 		s.revision = names()[0]
 		s.revisions = append(s.revisions, s.revision)
 		s.same = names()[1:]
+		return s.decide()
+	case "delivered": // the set has had a revision for a while, which was completed
+		s.revision = names()[0]
+		s.revisions = append(s.revisions, s.revision)
+		for _, c := range s.clusters {
+			c.Revision = s.revision
+		}
+		now := metav1.NewTime(s.now)
+		s.state = &hubv1.RolloutStatus{Revision: s.revision, CompletedRevision: s.revision, CompletedTime: &now, Phase: hubv1.RolloutDone}
 		return s.decide()
 	case "ready":
 		return each(func(c *rollout.Cluster) { c.Ready, c.Healthy, c.Failed = true, true, "" })
@@ -152,7 +165,7 @@ func (s *story) play(d *datadriven.TestData) string {
 		return s.decide()
 	case "lose-everything": // also the deliveries, and every revision but the newest
 		for _, c := range s.clusters {
-			*c = rollout.Cluster{Key: c.Key, Labels: c.Labels}
+			*c = rollout.Cluster{Key: c.Key, Labels: c.Labels, Registered: s.now.Add(time.Second)} // a backup makes registrations anew
 		}
 		s.revisions = []string{s.revision}
 		s.state = rollout.Recall("flux-system/base", nil, rollout.Record("flux-system/base", s.state))
@@ -200,7 +213,8 @@ func (s *story) survey(strategy *rollout.Strategy) {
 	if s.state.Waves == nil {
 		return // all at once
 	}
-	in := rollout.Input{Set: "flux-system/base", Strategy: strategy, Revision: s.revision, Same: s.unchanged, State: s.state, Now: s.now}
+	in := rollout.Input{Set: "flux-system/base", Strategy: strategy, Revision: s.revision, Same: s.unchanged, State: s.state, Now: s.now,
+		Exists: func(r string) bool { return slices.Contains(s.revisions, r) }}
 	for _, name := range slices.Sorted(maps.Keys(s.clusters)) {
 		in.Clusters = append(in.Clusters, *s.clusters[name])
 	}
@@ -239,7 +253,7 @@ func (s *story) apply(out rollout.Decision) []string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.clusters)) {
 		switch c := s.clusters[name]; {
-		case c.Revision == "" && out.Newcomers != "":
+		case c.Revision == "" && out.Newcomers != "" && rollout.Young(c.Registered, out.After):
 			give(c, out.Newcomers, nil)
 		case out.Everyone != "" && c.Revision != out.Everyone:
 			give(c, out.Everyone, nil)

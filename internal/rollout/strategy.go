@@ -10,6 +10,7 @@ package rollout
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,10 +48,10 @@ type wave struct {
 	manual                            bool
 }
 
-// Few is up to how many clusters get a new revision at once if nobody has named waves.
-const Few = 3
+// few is up to how many clusters get a revision at once if nobody has named waves: one cluster has nothing to go before.
+const few = 1
 
-// usualWaves are those of a larger fleet if nobody has named any: one cluster, a quarter, the rest.
+// usualWaves are those of a fleet if nobody has named any: one cluster, a quarter, the rest.
 func usualWaves() []hubv1.Wave {
 	one, quarter := intstr.FromInt32(1), intstr.FromString("25%")
 	return []hubv1.Wave{{Name: "first", Size: &one}, {Name: "quarter", Size: &quarter}}
@@ -107,13 +108,13 @@ func New(spec *hubv1.Rollout) (*Strategy, error) {
 // AtOnce returns whether all clusters get a new revision at once.
 func (s *Strategy) AtOnce() bool { return s.atOnce }
 
-// ForFew returns whether all clusters get a new revision at once because there are few of them, and nobody has said how it goes.
-func (s *Strategy) ForFew() bool { return s.atOnce && s.usual }
+// Alone returns whether the only cluster gets a new revision without a wave, because nobody has said how it goes.
+func (s *Strategy) Alone() bool { return s.atOnce && s.usual }
 
-// For returns the strategy for a fleet of some clusters: the usual waves are for those of more than a few. A rollout that has begun
-// in waves goes on in them, whatever clusters leave; state may be nil.
+// For returns the strategy for a fleet of some clusters: the usual waves are for two or more. A rollout that has begun in waves goes on in
+// them, whatever clusters leave; state may be nil.
 func (s *Strategy) For(clusters int, state *hubv1.RolloutStatus) *Strategy {
-	if !s.usual || clusters > Few || UnderWay(state) && state.Wave != "" && state.Wave != Rest {
+	if !s.usual || clusters > few || UnderWay(state) && state.Wave != "" && state.Wave != Rest {
 		return s
 	}
 	out := *s
@@ -127,9 +128,10 @@ func (s *Strategy) Chosen() bool { return !s.implied && !s.atOnce }
 // Pins returns whether upstream news becomes a revision of the set.
 func (s *Strategy) Pins() bool { return s.pins }
 
-// UnderWay returns whether a rollout is on its way, or waits on its way, so that a new revision would begin it anew.
+// UnderWay returns whether a rollout is on its way, or waits on its way, so that a new revision would begin it anew. It is not before a
+// cluster takes part.
 func UnderWay(state *hubv1.RolloutStatus) bool {
-	if state == nil {
+	if state == nil || len(state.Waves) > 0 && !slices.ContainsFunc(state.Waves, func(w hubv1.WaveStatus) bool { return w.Total > w.Skipped }) {
 		return false
 	}
 	switch state.Phase {

@@ -76,17 +76,18 @@ func (d *deciding) view(m *member) ClusterView {
 
 // ofAll says what a cluster is if all get a revision at once, and none is noted.
 func (d *deciding) ofAll(c *Cluster) (is state, why string) {
+	on := same(c.Revision, d.target)
 	switch {
-	case !same(c.Revision, d.target):
-		return pending, ""
-	case c.Ready:
+	case on && c.Ready:
 		return done, ""
-	case c.Failed != "":
+	case on && c.Failed != "":
 		return failed, c.Failed
 	case d.excuse(c) != "", c.Offline:
 		return skipped, ""
+	case on:
+		return running, ""
 	}
-	return running, ""
+	return pending, ""
 }
 
 // pardoned says why nobody waits for a cluster.
@@ -96,6 +97,8 @@ func (d *deciding) pardoned(m *member, is state) string {
 		return excuse
 	case is == skipped && m.Offline:
 		return "does not answer"
+	case is == skipped && d.young(m.Cluster):
+		return "was registered later than the completed revision, and gets that one at once"
 	case is == skipped:
 		return "got the revision without a wave"
 	case m.Failed != "":

@@ -171,7 +171,7 @@ func (w *World) checkDelivered() {
 			continue
 		}
 		for _, c := range w.clusters {
-			if !w.serves(c) || !w.selects(s, c) || w.unserved(c) {
+			if !w.serves(c) || !w.selects(s, c) || w.unserved(c) || w.waitsForGood(s, c) {
 				continue
 			}
 			for _, a := range s.addons {

@@ -269,6 +269,12 @@ func (w *World) failsOnGone(s *set, there *hubv1.AddonSet) bool {
 	})
 }
 
+// waitsForGood returns whether a cluster has nothing of a set whose newest revision failed on a cluster that is gone: nobody mends that.
+func (w *World) waitsForGood(s *set, c *cluster) bool {
+	o := w.server.Get(s.key())
+	return w.rolls[s.key()] != nil && o != nil && w.deliveryOf(s, c.registration()) == nil && w.failsOnGone(s, typed(w, o, &hubv1.AddonSet{}))
+}
+
 // checkRolledOut: each cluster has its set's revision. Some may have an older one if that failed or was undone.
 func (w *World) checkRolledOut(older bool) {
 	for _, s := range w.rolled() {

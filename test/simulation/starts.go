@@ -11,6 +11,8 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
 // counted is how long a set may take to count what has failed on a cluster. If the cluster leaves before, or another revision is rolled
@@ -52,6 +54,46 @@ func (w *World) checkStart(s *set, r *rolling, set *hubv1.AddonSet, before, d *h
 			w.checkUnseen(s, r, o, other, key, to)
 		}
 	}
+}
+
+// checkFirst: a cluster gets its first delivery without a wave only of a revision that was completed before the cluster was registered, or of
+// one that somebody went back to.
+func (w *World) checkFirst(s *set, r *rolling, set *hubv1.AddonSet, d *hubv1.AddonDelivery) {
+	is, key := set.Status.Rollout, d.Spec.RegistrationRef.Key()
+	reg, stays := w.registrationAt(key)
+	if d.Spec.Start != nil || is == nil || !stays || set.UID != d.Spec.AddonSetRef.UID || w.former != nil || len(r.specs) != 1 ||
+		r.specs[0] == nil || set.DeletionTimestamp != nil || !matches(s.selector, reg.Labels) || w.alone(s) {
+		return // a process cannot know yet what holds, or what is made is withdrawn at once
+	}
+	if to := content(d.Spec.RevisionName); is.CompletedTime == nil || reg.CreationTimestamp.Before(is.CompletedTime) ||
+		to != content(is.CompletedRevision) && !r.undone[to] && !slices.Contains(r.lately, to) {
+		w.violated("rollout", "%s gets %s as its first revision, past the waves of %s", key, d.Spec.RevisionName, s.name)
+	}
+}
+
+// alone returns whether a set that names no waves has one cluster at most: that one gets a revision at once.
+func (w *World) alone(s *set) bool {
+	r := w.rolls[s.key()]
+	return r.specs[0].Waves[0].Name == usualWaves[0].Name && len(w.assign(s, r.specs[0])) <= few
+}
+
+// checkCompleted: what the set's status says is completed has been Ready on a cluster.
+func (w *World) checkCompleted(write apiserver.Write, r *rolling, set *hubv1.AddonSet) {
+	now, before := set.Status.Rollout.CompletedRevision, ""
+	if write.Old != nil {
+		if is := typed(w, write.Old, &hubv1.AddonSet{}).Status.Rollout; is != nil {
+			before = is.CompletedRevision
+		}
+	}
+	if w.at == nil || content(now) == content(before) || now == "" || slices.Contains(r.lately, content(now)) && r.undone[content(now)] {
+		return
+	}
+	for _, d := range w.deliveries() {
+		if identity.SameContent(d.Status.ReadyRevision, now) && d.SetKey().String() == set.Namespace+"/"+set.Name {
+			return
+		}
+	}
+	w.violated("rollout", "%s says that %s is completed, and no cluster has been Ready on it", set.Name, now)
 }
 
 // checkAnew: a cluster that has got a revision begins anew with it only if somebody wants that. Its deadline would never be over
@@ -143,6 +185,9 @@ func (w *World) restRollouts() {
 		}
 		r.specs, r.rest, r.lately = r.specs[len(r.specs)-1:], w.seq, r.lately[max(0, len(r.lately)-1):]
 		set := typed(w, w.server.Get(s.key()), &hubv1.AddonSet{})
+		if is := set.Status.Rollout; r.first && is != nil && !slices.ContainsFunc(is.Waves, func(w hubv1.WaveStatus) bool { return w.Passed }) {
+			r.began = w.seq // nobody had anything before, so who takes part is known from the first rest on
+		}
 		r.held = set.Spec.Pause
 		r.atOnce = strings.HasSuffix(set.Annotations[hubv1.UndoAnnotation], "/now")
 		w.restMembers(s, r, set)
@@ -159,7 +204,10 @@ func (w *World) restMembers(s *set, r *rolling, set *hubv1.AddonSet) {
 		if m.wave < 0 {
 			continue
 		}
-		if reg, stays := w.registrationAt(key); m.revision == "" && stays && reg.DeletionTimestamp == nil {
+		is := set.Status.Rollout // before the rollout has come to it, a cluster has nothing
+		waits := r.held != nil || len(spec.Windows) > 0 || is == nil || is.Phase != hubv1.RolloutDone || m.away > r.rest
+		if reg, stays := w.registrationAt(key); m.revision == "" && stays && reg.DeletionTimestamp == nil && status.Online(reg) &&
+			status.Reason(reg, hubv1.SuspendedCondition) == "" && !waits {
 			if m.without.IsZero() {
 				m.without = w.clock.Now()
 			} else if w.clock.Now().Sub(m.without) > 20*time.Minute {

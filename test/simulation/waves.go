@@ -32,7 +32,9 @@ type rolling struct {
 	// target is the revision that the set's status says is rolled out, and since when. began is the last rest before that, and rest the
 	// last one.
 	// lately are the contents that it named since then, and the one before.
+	// first is true for the first target of a set that is new.
 	target      string
+	first       bool
 	began, rest int
 	lately      []string
 	// passed are the waves that had passed, by their names, when people wrote another strategy; "" for all. They do not soak, and nobody
@@ -101,9 +103,13 @@ func (w *World) noteRollouts(write apiserver.Write) {
 			continue
 		}
 		set := typed(w, w.server.Get(s.key()), &hubv1.AddonSet{})
-		if write.Key.Kind == "AddonDelivery" && write.Old != nil && write.New != nil && w.at != nil &&
-			setNameOf(write.New) == s.namespace+"/"+s.name {
-			before, after := typed(w, write.Old, &hubv1.AddonDelivery{}), typed(w, write.New, &hubv1.AddonDelivery{})
+		if write.Key.Kind == "AddonDelivery" && write.New != nil && w.at != nil && setNameOf(write.New) == s.namespace+"/"+s.name {
+			before, after := &hubv1.AddonDelivery{}, typed(w, write.New, &hubv1.AddonDelivery{})
+			if write.Old != nil {
+				before = typed(w, write.Old, &hubv1.AddonDelivery{})
+			} else {
+				w.checkFirst(s, r, set, after)
+			}
 			if before.Spec.RevisionName != after.Spec.RevisionName || started(before.Spec.Start, after.Spec.Start) {
 				w.say("  %s gets %s", after.Spec.RegistrationRef.Name, after.Spec.RevisionName)
 			}
@@ -130,7 +136,7 @@ func (w *World) noteStrategy(write apiserver.Write) {
 			members: map[types.NamespacedName]*rolled{}, totals: map[int]int{},
 			passed: map[string]bool{}, wentBack: map[string]bool{}}
 		w.rolls[write.Key] = r
-		r.specs = []*hubv1.Rollout{nil, wavesOf(set)}
+		r.specs, r.first = []*hubv1.Rollout{nil, wavesOf(set)}, set.Status.Revision == ""
 	}
 	if last := r.specs[len(r.specs)-1]; nested(write.Old, "metadata", "generation") != nested(write.New, "metadata", "generation") &&
 		!sameStrategy(last, wavesOf(set)) {
@@ -165,10 +171,12 @@ func (w *World) noteStrategy(write apiserver.Write) {
 		target += " " + is.Started.UTC().String()
 	}
 	if target != r.target {
+		r.first = r.first && r.target == ""
 		w.say("  %s rolls out %s", set.Name, is.Revision)
 		r.target, r.began, r.totals, r.passed, r.wentBack = target, r.rest, map[int]int{}, map[string]bool{}, map[string]bool{}
 	}
 	r.notePassed(set)
+	w.checkCompleted(write, r, set)
 	r.lately = append(r.lately, content(is.Revision))
 }
 
@@ -229,10 +237,10 @@ func wavesOf(set *hubv1.AddonSet) *hubv1.Rollout {
 	return r
 }
 
-// usualWaves are those of a set that names none, with more than few clusters. Up to that many are one wave, or get a revision at once.
+// usualWaves are those of a set that names none, with more than few clusters.
 var usualWaves = []hubv1.Wave{{Name: "first", Size: amount("1")}, {Name: "quarter", Size: amount("25%")}}
 
-const few = 3
+const few = 1
 
 func sameStrategy(a, b *hubv1.Rollout) bool {
 	name := func(of *hubv1.Rollout) string {
@@ -282,7 +290,11 @@ func (w *World) noteMember(s *set, m *rolled, key types.NamespacedName, set *hub
 	d := w.deliveryOf(s, keyOf("ClusterRegistration", key.Namespace, key.Name))
 	reg, _ := w.registrationAt(key)
 	if d == nil {
-		m.away, m.revision, m.start, m.readyAt = w.seq, "", nil, time.Time{}
+		// What has nothing yet takes part, if it answers. What loses what it had comes back in its own time.
+		if m.revision != "" || reg == nil || !status.Online(reg) || status.Reason(reg, hubv1.SuspendedCondition) != "" {
+			m.away = w.seq
+		}
+		m.revision, m.start, m.readyAt = "", nil, time.Time{}
 		return
 	}
 	if m.without = (time.Time{}); !identity.SameContent(m.revision, d.Spec.RevisionName) || started(m.start, d.Spec.Start) {

@@ -240,16 +240,12 @@ func (r *Rollout) members(look *course.View, q Query) {
 		}
 		for j := range w.Clusters {
 			c := &w.Clusters[j]
-			m := Member{Cluster: c.Key.String(), URL: ClusterURL(c.Key.Namespace, c.Key.Name), Wave: page.Dash(name), Revision: c.Revision,
+			m := Member{Cluster: c.Key.String(), URL: ClusterURL(c.Key.Namespace, c.Key.Name), Wave: page.Dash(name), Revision: page.Dash(c.Revision),
 				Why: excerpt.Cut(excerpt.Line(c.Why), 2*maxWhy), Class: stateClasses[c.State], State: c.State}
 			if all = append(all, m); m.Class == Failed && len(r.Failed) < perPage {
 				r.Failed = append(r.Failed, m)
 			}
 		}
-	}
-	for _, key := range look.Fresh {
-		all = append(all, Member{Cluster: key.String(), URL: ClusterURL(key.Namespace, key.Name), Wave: "-", Revision: "-", Class: Busy,
-			State: "New", Why: "gets its first revision at once, without a wave"})
 	}
 	from, to, pager := q.page(len(all), perPage)
 	r.Members, r.Pager = all[from:to], pager

@@ -35,6 +35,8 @@ type cluster struct {
 	refuses bool
 	// mute is when it did last not answer to what its registration says.
 	mute time.Time
+	// silent is since when it does not answer; zero if it does.
+	silent time.Time
 	// leadsTo is where its registration leads, and turned since when.
 	leadsTo *cluster
 	turned  time.Time

@@ -195,6 +195,7 @@ func (w *World) wait(d time.Duration) {
 		w.forget()
 		next, ok := w.nextTimer()
 		if !ok || next.After(end) {
+			w.checkKept()
 			w.passTo(end)
 			return
 		}

@@ -91,8 +91,10 @@ func (d *draw) outages() func() string {
 // registration leads, and when a process begins.
 func (w *World) noteAnswers() {
 	for _, r := range w.clusters {
-		if !w.answers(r) {
-			r.mute = w.clock.Now()
+		if w.answers(r) {
+			r.silent = time.Time{}
+		} else if r.mute = w.clock.Now(); r.silent.IsZero() {
+			r.silent = r.mute
 		}
 		if to := w.there(r); r.leadsTo != to {
 			r.leadsTo, r.turned = to, w.clock.Now()

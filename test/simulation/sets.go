@@ -136,6 +136,9 @@ func (s *set) object() apiserver.Object {
 	}
 }
 
+// nameless is what an expression that asks carefully makes of an origin that is not there.
+const nameless = "nameless"
+
 // reading returns what an add-on's body has with an expression in it. If a variable is missing, or is no text, the
 // expression fails.
 func (a addon) reading() apiserver.Object {
@@ -143,7 +146,7 @@ func (a addon) reading() apiserver.Object {
 		return apiserver.Object{}
 	}
 	if a.needs == "origin" { // which never fails
-		return apiserver.Object{"read": "<< origin.?metadata.?labels.?tier.orValue('none') >>"}
+		return apiserver.Object{"read": "<< origin.?metadata.?name.orValue('" + nameless + "') + ' ' + origin.?metadata.?labels.?tier.orValue('none') >>"}
 	}
 	return apiserver.Object{"read": "<< " + a.needs + ".upperAscii() >>"}
 }

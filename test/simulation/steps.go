@@ -331,6 +331,11 @@ func init() {
 			return ""
 		}},
 		"tokens": named("given|refused", 1, func(_ *World, c *cluster, f []string) { c.refuses = f[0] == "refused" }),
+		"suspend": named("ADDON true|false", 2, func(w *World, c *cluster, f []string) {
+			if k, ok := w.fluxObject(c, f[0]); ok {
+				w.patch(k, `{"spec":{"suspend":%s}}`, f[1])
+			}
+		}),
 		"suspended": {"KIND NAMESPACE NAME true|false", 4, func(w *World, f []string) string {
 			w.patch(keyOf(f[0], f[1], f[2]), `{"spec":{"suspend":%s}}`, f[3])
 			return ""

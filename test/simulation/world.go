@@ -96,6 +96,8 @@ type World struct {
 	letGone map[string]bool
 	// away is true if the process was killed, and no other one starts by itself.
 	away bool
+	// wasReady are the UIDs of Flux objects that have been Ready, and suspended those of the ones that a user has suspended.
+	wasReady, suspended map[any]bool
 	// deleted are the UIDs of Flux objects that users have deleted. cutOff are those of them that a process let go as its last deed.
 	deleted, cutOff map[any]bool
 	violations      []Violation
@@ -143,6 +145,7 @@ func newWorld() *World {
 		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}, begun: map[apiserver.Key]int64{},
 			uids: map[any]apiserver.Key{}},
 		orphans: map[string]orphan{}, deleted: map[any]bool{}, cutOff: map[any]bool{}, deselected: map[any]bool{}, unselected: map[[2]string]time.Time{},
+		wasReady: map[any]bool{}, suspended: map[any]bool{},
 		chartsGone: map[apiserver.Key]time.Time{}, identities: map[any]identified{}, letGone: map[string]bool{},
 	}
 	w.server = apiserver.New(w.clock)
@@ -241,6 +244,8 @@ func (w *World) gate(h *hub, verb string, k apiserver.Key) (before, after error)
 func (w *World) noticed(write apiserver.Write) {
 	w.changes++
 	w.flux.noticed(w, write)
+	w.noteReady(write)
+	w.noteSuspended(write)
 	w.changesHands(write)
 	w.noteIdentity(write)
 	w.noteRights(write)

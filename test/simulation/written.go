@@ -38,9 +38,12 @@ func (w *World) checkWrite(write apiserver.Write) {
 		w.checkSecret(write)
 	case isFlux(write.Key):
 		w.checkPaused(write)
+		w.checkOrder(write)
+		w.checkOrigin(write)
 	case write.Key.Group == "chandler.dev":
 		w.checkBounds(write)
 		w.checkReady(write)
+		w.checkHeld(write)
 		if write.Key.Kind == "ClusterRegistration" {
 			w.checkAsked(write)
 			w.checkUnread(write)

@@ -19,6 +19,12 @@ type Edit struct{ File, Old, New string }
 var Scripts = map[string]string{
 	"forged-delivery":           "break-glass/forged-delivery",
 	"deleted-delivery":          "break-glass/deliveries-deleted",
+	"latch-of-before":           "rebuilt-and-what-depends-on-something-comes-later",
+	"removed-in-no-order":       "withdrawn-and-dependants-go-first",
+	"held-leaks":                "held-for-hours",
+	"never-opens":               "down-for-an-hour",
+	"resumes-a-users":           "suspended-by-a-user-and-a-restart-follows",
+	"rendered-without-origin":   "secret-deleted-and-an-expression-asks-carefully",
 	"one-scope":                 "break-glass/team-has-an-add-on-of-a-platform-sets-name",
 	"counted-when-granted":      "lost-long-after-it-was-granted",
 	"labels-on-their-way":       "selector-and-label-edited-in-one-commit",
@@ -261,5 +267,23 @@ var Defects = []Defect{
 	}},
 	{"rights-of-old", "The time in which no hub was at work counts for what a Team's rights wait for", "teams", []Edit{
 		{"controllers/delivery/scope.go", "c.began.After(since)", "false"},
+	}},
+	{"latch-of-before", "A latch outlives the cluster that it is of", "order", []Edit{
+		{"internal/assembly/order.go", "d.Latched && a.here(w) ||", "d.Latched ||"},
+	}},
+	{"removed-in-no-order", "What others depend on goes before them", "order", []Edit{
+		{"internal/plan/leaving.go", "if by := in.dependant(o, after); by != \"\" {", "if by := in.dependant(o, after); by == \"?\" {"},
+	}},
+	{"held-leaks", "What the removal guard holds leaks as the hour passes", "held", []Edit{
+		{"internal/guard/guard.go", "case in.Held == nil && counts.take(r):", "case counts.take(r):"},
+	}},
+	{"never-opens", "The breaker never opens", "breaker", []Edit{
+		{"internal/breaker/breaker.go", "\tcase f.Down:", "\tcase false && f.Down:"},
+	}},
+	{"resumes-a-users", "What a user has suspended is resumed as if the hub had suspended it", "suspend", []Edit{
+		{"controllers/delivery/objects.go", "o.Held = annotated && (o.Suspended || o.heldBack)", "o.Held = (annotated || o.Suspended) && (o.Suspended || o.heldBack)"},
+	}},
+	{"rendered-without-origin", "A missing origin renders", "origin", []Edit{
+		{"controllers/delivery/render.go", "if why := c.originless(); why != \"\" {", "if why := c.originless(); false && why != \"\" {"},
 	}},
 }

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/test/simulation/apiserver"
+)
+
+// What holds by itself: an order, what somebody has suspended, what a removal guard holds, a breaker that is open, and an origin that is away.
+
+// fluxObject returns the Flux object of an add-on on a cluster.
+func (w *World) fluxObject(c *cluster, addon string) (apiserver.Key, bool) {
+	for _, kind := range []string{"HelmRelease", "Kustomization"} {
+		for _, o := range w.server.List(kinds[kind].GroupKind(), "") {
+			if registrationIn(o) == c.namespace+"/"+c.name && apiserver.Label(o, hubv1.AddonLabel) == addon {
+				return keyOf(kind, nested(o, "metadata", "namespace").(string), nested(o, "metadata", "name").(string)), true
+			}
+		}
+	}
+	return apiserver.Key{}, false
+}
+
+// noteReady is called after every write.
+func (w *World) noteReady(write apiserver.Write) {
+	if !isFlux(write.Key) || write.New == nil || nested(write.New, "status", "observedGeneration") != generationOf(write.New) {
+		return
+	}
+	conditions, _ := nested(write.New, "status", "conditions").([]any)
+	if slices.ContainsFunc(conditions, func(c any) bool { return nested(c, "type") == "Ready" && nested(c, "status") == "True" }) {
+		w.wasReady[nested(write.New, "metadata", "uid")] = true
+	}
+}
+
+// checkOrder: an add-on is made after what it depends on has been Ready, and goes before that. While two processes run, one may not know
+// what the other one has made.
+func (w *World) checkOrder(write apiserver.Write) {
+	if w.wrote != nil {
+		return
+	}
+	for _, kind := range []string{"HelmRelease", "Kustomization"} {
+		for _, o := range w.server.List(kinds[kind].GroupKind(), write.Key.Namespace) {
+			other := keyOf(kind, write.Key.Namespace, nested(o, "metadata", "name").(string))
+			switch {
+			case registrationIn(o) != registrationIn(write.New) || setNameOf(o) != setNameOf(write.New) || other == write.Key:
+			case write.Old == nil && other.Kind != write.Key.Kind && w.dependsOn(write.New, o) && !w.wasReady[nested(o, "metadata", "uid")]:
+				w.violated("order", "%s is made, and %s, on which it depends, has not been Ready", write.Key, other)
+			case w.uninstalls(write) && w.dependsOn(o, write.New) && w.withdrawn(o) && held(o, fluxFinalizer):
+				w.violated("order", "%s is uninstalled, and %s, which depends on it and goes as well, is still there", write.Key, other)
+			}
+		}
+	}
+}
+
+// dependsOn returns whether the add-on of a Flux object depends on that of another one, as their set's author has it now. What the set
+// has dropped or renamed goes by itself.
+func (w *World) dependsOn(o, on apiserver.Object) bool {
+	for _, s := range w.sets {
+		if setNameOf(o) != s.namespace+"/"+s.name {
+			continue
+		}
+		a, needed := s.addon(apiserver.Label(o, hubv1.AddonLabel)), apiserver.Label(on, hubv1.AddonLabel)
+		return a != nil && a.dependsOn != "" && a.dependsOn == needed && s.addon(needed) != nil
+	}
+	return false
+}
+
+// uninstalls returns whether a write has Flux begin to uninstall what a withdrawn delivery has brought.
+func (w *World) uninstalls(write apiserver.Write) bool {
+	return write.Old != nil && nested(write.Old, "metadata", "deletionTimestamp") == nil &&
+		nested(write.New, "metadata", "deletionTimestamp") != nil && nested(write.New, "spec", "suspend") != true && w.withdrawn(write.New)
+}
+
+// withdrawn returns whether the delivery of a Flux object is being withdrawn.
+func (w *World) withdrawn(o apiserver.Object) bool {
+	namespace, _ := nested(o, "metadata", "namespace").(string)
+	name, _ := nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation).(string)
+	return nested(w.server.Get(keyOf("AddonDelivery", namespace, name)), "spec", "withdrawal") != nil
+}
+
+// checkOrigin: nothing is rendered from an origin that is not there.
+func (w *World) checkOrigin(write apiserver.Write) {
+	reads := func(o apiserver.Object) bool {
+		values, _ := nested(o, "spec", "values", "read").(string)
+		variable, _ := nested(o, "spec", "postBuild", "substitute", "read").(string)
+		return strings.HasPrefix(values+variable, nameless+" ")
+	}
+	if c := w.registrationOf(write.New); c != nil && c.provider != "Hand" && reads(write.New) && !reads(write.Old) {
+		w.violated("origin", "%s is written as if %s had no origin", write.Key, c.name)
+	}
+}
+
+// checkHeld: time approves nothing that a removal guard holds.
+func (w *World) checkHeld(write apiserver.Write) {
+	if write.Key.Kind != "AddonDelivery" || write.Old == nil {
+		return
+	}
+	before, d := typed(w, write.Old, &hubv1.AddonDelivery{}), typed(w, write.New, &hubv1.AddonDelivery{})
+	s := w.sets[d.Spec.AddonSetRef.Name]
+	if s == nil || s.off || s.namespace != d.Namespace {
+		return
+	}
+	sample, _ := nested(w.server.Get(s.key()), "status", "heldRemovals", "sample").([]any)
+	names := func(of any) bool {
+		return strings.HasPrefix(fmt.Sprint(of), d.Spec.RegistrationRef.Key().String()+" (")
+	}
+	if !slices.ContainsFunc(sample, names) {
+		return // some are granted at once, and others held
+	}
+	if _, approved := w.approvals[s.key()]; approved {
+		return
+	}
+	for _, a := range before.Status.Addons {
+		granted := slices.Contains(d.Spec.Removals, a.Removal) && !slices.Contains(before.Spec.Removals, a.Removal)
+		if a.State == hubv1.AddonHeld && a.Removal != "" && granted {
+			w.violated("held", "the guard of %s holds %s on %s, nobody has approved that, and it is granted", s.name, a.Name,
+				d.Spec.RegistrationRef.Name)
+		}
+	}
+}
+
+// noteSuspended is called after every write. What leaves is resumed, for Flux to uninstall it.
+func (w *World) noteSuspended(write apiserver.Write) {
+	if !isFlux(write.Key) || write.New == nil {
+		return
+	}
+	was, is, uid := nested(write.Old, "spec", "suspend") == true, nested(write.New, "spec", "suspend") == true, nested(write.New, "metadata", "uid")
+	switch {
+	case write.Actor == "user" && is && !was:
+		w.suspended[uid] = true
+	case write.Actor == "user" && was && !is, nested(write.New, "metadata", "deletionTimestamp") != nil || w.withdrawn(write.New):
+		delete(w.suspended, uid)
+	}
+}
+
+// checkKept looks, when all that is to happen now has happened, at what somebody has suspended, and at the clusters that do not answer.
+func (w *World) checkKept() {
+	const inTime = 15 * time.Minute
+	silent := 0
+	for _, c := range w.clusters {
+		if !c.silent.IsZero() {
+			silent++
+		}
+	}
+	for k := range w.flux.due {
+		o := w.server.Get(k)
+		uid := nested(o, "metadata", "uid")
+		if o == nil || nested(o, "metadata", "deletionTimestamp") != nil || nested(o, "spec", "suspend") == true {
+			continue
+		}
+		if w.suspended[uid] {
+			w.violated("suspend", "%s was suspended by a user, and is not any more", k)
+		}
+		c, now := w.registrationOf(o), w.clock.Now()
+		if c == nil || c.silent.IsZero() || now.Sub(c.silent) < inTime || silent > 2 || w.hub == nil || now.Sub(w.hubBegan) < inTime {
+			continue // many at once are taken for a fault of the hub's own network
+		}
+		reg := w.registered(c)
+		if reg != nil && reg.DeletionTimestamp == nil && reg.Status.ClusterUID != "" && !c.gone && w.there(c).down &&
+			nested(o, "metadata", "annotations", hubv1.ClusterUIDAnnotation) == string(reg.Status.ClusterUID) &&
+			status.Find(reg, hubv1.UnregisteringCondition) == nil && status.Find(reg, hubv1.MaintenanceCondition) == nil {
+			w.violated("breaker", "%s has not answered since %s, and %s is not suspended", c.name, c.silent.Sub(start), k)
+		}
+	}
+}

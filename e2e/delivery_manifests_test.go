@@ -60,9 +60,9 @@ func widget(name string) *unstructured.Unstructured {
 
 func (g *generation) manifests(t *testing.T) {
 	ctx := t.Context()
-	// With such annotations Helm would not apply the object, not correct it, or not remove it.
-	more := "          - {apiVersion: v1, kind: ConfigMap, metadata: {name: gen-more, annotations: {helm.sh/hook: 'pre-install, crd-install', " +
-		"helm.sh/resource-policy: keep}}, data: {a: b}}\n"
+	// With such an annotation Helm would neither correct the object nor remove it.
+	more := "          - {apiVersion: v1, kind: ConfigMap, metadata: {name: gen-more, annotations: {helm.sh/hook: 'pre-install, crd-install'}}, " +
+		"data: {a: b}}\n"
 	g.apply(t, strings.Replace(manifestsSet, "$MORE", more, 1))
 	for c, region := range map[*localfleet.Cluster]string{g.one: "eu", g.two: "us"} {
 		soon(t, "the object of the CRD arrives", func() error {

@@ -68,7 +68,7 @@ func TestIgnored(t *testing.T) {
 		"an image of nothing":    {kind: "Kustomization", body: "{" + folder + "images: [{name: none, newTag: a}]}", doc: "`images` that no object has"},
 		"checks with wait":       {kind: "Kustomization", body: "{" + folder + "wait: true, healthChecks: [{kind: Deployment, name: a, namespace: b}]}", doc: "`healthChecks` beside `wait: true`"},
 		"a key of manifests":     {kind: "Manifests", body: `{manifestsFrom: [{kind: Secret, name: a, key: "a/b", optional: true}]}`, want: `manifestsFrom[0].key: is "a/b", which no key can be called`},
-		"a hook among manifests": {kind: "Manifests", body: `{objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {helm.sh/hook: test}}}]}`, doc: "`helm.sh/hook` and `helm.sh/resource-policy`"},
+		"a hook among manifests": {kind: "Manifests", body: `{objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {helm.sh/hook: test}}}]}`, doc: "`helm.sh/hook` and its like"},
 		// source-controller: a HelmRepository of another type stalls, and add-ons say "no artifact".
 		"a registry without a type": {kind: "HelmRepository", body: "{url: oci://example.org/charts}", want: "type: is required: write type: oci"},
 		"a registry as default":     {kind: "HelmRepository", body: "{url: oci://example.org/charts, type: default}", want: "type: is default, and the address is one of a registry (oci://): write oci"},

@@ -94,7 +94,7 @@ other.
     {{- $annotations := get (.object.metadata | default dict) "annotations" }}
     {{- if kindIs "map" $annotations }}
       {{- range $key, $value := $annotations }}
-        {{- if or (hasPrefix "helm.sh/hook" $key) (eq $key "helm.sh/resource-policy") }}
+        {{- if hasPrefix "helm.sh/hook" $key }}
           {{- $_ := unset $annotations $key }}
           {{- $text = "" }}
         {{- end }}

@@ -34,6 +34,7 @@ type AddonDeliverySpec struct {
 	// withdrawAfter is there while the set does not select the cluster. The set withdraws the delivery after this time, as
 	// far as its removal guard allows. If the set selects the cluster again before, nothing has changed.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self > timestamp('1970-01-01T00:00:00Z')",message="must be a time such as 2026-12-01T00:00:00Z"
 	WithdrawAfter *metav1.Time `json:"withdrawAfter,omitempty"`
 	// withdrawal is the UID of this delivery. The hub sets it when the set withdraws the delivery, right before it
 	// deletes the delivery. Add-ons leave the cluster only then. If a delivery is deleted without it, the hub makes

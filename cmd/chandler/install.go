@@ -68,7 +68,8 @@ Flux has installed is refused, and so are a second hub, another hub ID, and vers
 	f.StringVar(&o.FluxNamespace, "flux-namespace", manifests.FluxNamespace, "the namespace of Flux's controllers")
 	f.StringVar(&o.Image, "image", version.Image(), "the hub's image, with its registry, and a tag or a digest")
 	f.IntVar(&o.Replicas, "replicas", 0, "how many pods the Deployment has (default: what is installed, or 2)")
-	f.BoolVar(&o.Policies, "policies", true, "install the admission policies (docs/policies.md); false leaves those that there are, without which the hub wants --without-policies")
+	f.BoolVar(&o.Policies, "policies", true,
+		"install the admission policies (docs/policies.md); false leaves those that there are, without which the hub wants --without-policies")
 	f.BoolVar(&o.export, "export", false, "print YAML for Git, and change nothing")
 	f.StringVar(&o.dryRun, "dry-run", "none", "none, or server: have the API server check everything, and change nothing")
 	f.BoolVar(&o.wait, "wait", true, "wait until the hub runs")

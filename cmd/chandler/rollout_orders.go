@@ -107,8 +107,8 @@ func undoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undo SET [--to REVISION] [--now]",
 		Short: "Give the clusters an older revision, until the set changes",
-		Long: `Gives the clusters an older revision: the last one that was Ready on every cluster that took part in its rollout, and has not failed
-since. If there is none, it refuses. It holds until the set changes; the set itself, and Git, stay ahead. It goes wave by wave, and
+		Long: `Gives the clusters an older revision: the last one that was Ready on every cluster that took part in its rollout, and has not
+failed since. If there is none, it refuses. It holds until the set changes; the set itself, and Git, stay ahead. It goes wave by wave, and
 waits for no soak, window or approval. It sets annotation chandler.dev/undo, and chandler rollout resume takes it off.`,
 		Example: `  chandler rollout undo cert-manager
   chandler rollout undo cert-manager --to 3 --now`,

@@ -78,11 +78,13 @@ const withoutPolicies = "apply config/policies of the hub's version, or start th
 // missing returns which policy is not in force; "" if all are.
 func (f *fence) missing(ctx context.Context) (string, error) {
 	policies, bindings := &admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{}
-	for kind, into := range map[string]runtime.Object{"ValidatingAdmissionPolicyList": policies, "ValidatingAdmissionPolicyBindingList": bindings} {
+	for kind, into := range map[string]runtime.Object{"ValidatingAdmissionPolicyList": policies,
+		"ValidatingAdmissionPolicyBindingList": bindings} {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind(kind))
 		if err := f.live.List(ctx, list); meta.IsNoMatchError(err) {
-			return "this API server has no " + strings.TrimSuffix(kind, "List") + ", which Kubernetes 1.30 and newer have: start the hub with --without-policies", nil
+			return "this API server has no " + strings.TrimSuffix(kind, "List") +
+				", which Kubernetes 1.30 and newer have: start the hub with --without-policies", nil
 		} else if err != nil {
 			return "", fmt.Errorf("list the admission policies (config/rbac of the hub's version gives the right): %w", err)
 		}
@@ -104,7 +106,8 @@ func (f *fence) missing(ctx context.Context) (string, error) {
 }
 
 // inForce returns why a binding does not have its policy deny anything; "" if it does.
-func inForce(policies []admissionv1.ValidatingAdmissionPolicy, bindings []admissionv1.ValidatingAdmissionPolicyBinding, binding, policy string) string {
+func inForce(policies []admissionv1.ValidatingAdmissionPolicy, bindings []admissionv1.ValidatingAdmissionPolicyBinding,
+	binding, policy string) string {
 	p := slices.IndexFunc(policies, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == policy })
 	b := slices.IndexFunc(bindings, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == binding })
 	switch {

@@ -110,7 +110,8 @@ func (f *fleet) expect(c *rollout.Cluster) {
 	if c.Offline {
 		f.counts.Offline++
 	}
-	f.waiting = append(f.waiting, waiting{key: c.Key, name: c.Key.Name, counts: !c.Offline && c.Excused == "", registered: c.Registered, fresh: true})
+	f.waiting = append(f.waiting, waiting{key: c.Key, name: c.Key.Name,
+		counts: !c.Offline && c.Excused == "", registered: c.Registered, fresh: true})
 }
 
 // leave counts a cluster that has a delivery, and that the set does not select any more. waits is true while its time is not over.
@@ -257,7 +258,8 @@ func summary(set *hubv1.AddonSet, f *fleet, invalid error) status.Summary {
 	updated := f.counts.UpdatedSummary + " clusters have been Ready on this revision"
 	switch {
 	case invalid != nil:
-		return status.Summary{Phase: status.Stalled, Reason: hubv1.InvalidSpecReason, Message: invalid.Error() + ". Clusters keep what they have" + f.leaving()}
+		return status.Summary{Phase: status.Stalled, Reason: hubv1.InvalidSpecReason,
+			Message: invalid.Error() + ". Clusters keep what they have" + f.leaving()}
 	case f.newest.waiting():
 		phase := map[bool]status.Phase{true: status.Broken, false: status.Working}[f.newest.broken]
 		return status.Summary{Phase: phase, Reason: hubv1.SourcesNotReadyReason,
@@ -279,7 +281,8 @@ func summary(set *hubv1.AddonSet, f *fleet, invalid error) status.Summary {
 		m := updated + "; not yet: " + status.List(f.behind, 5)
 		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: m + f.notes()}
 	case len(f.later) > 0 && set.Status.Rollout != nil && set.Status.Rollout.Phase == hubv1.RolloutProgressing:
-		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: updated + "; to come: " + status.List(f.later, 5) + f.notes()}
+		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason,
+			Message: updated + "; to come: " + status.List(f.later, 5) + f.notes()}
 	case f.without > 0 && (f.counts.Updated == 0 || f.counts.Ready == 0):
 		return status.Summary{Phase: status.Broken, Reason: hubv1.AddonsLostReason,
 			Message: "nothing of this set is delivered anywhere" + f.notes()}
@@ -304,8 +307,9 @@ func (f *fleet) goneBack(set *hubv1.AddonSet) status.Summary {
 	if is.Phase == hubv1.RolloutRollingBack {
 		phase, have = status.Working, "get"
 	}
-	return status.Summary{Phase: phase, Reason: string(is.Phase), Message: fmt.Sprintf("the clusters %s revision %s again, and not %s, which is undone%s",
-		have, is.Revision, set.Status.Revision, f.notes())}
+	return status.Summary{Phase: phase, Reason: string(is.Phase),
+		Message: fmt.Sprintf("the clusters %s revision %s again, and not %s, which is undone%s",
+			have, is.Revision, set.Status.Revision, f.notes())}
 }
 
 // notes returns what is worth saying and lets nobody wait.

@@ -326,6 +326,23 @@ func (r *Reconciler) forsake(ctx context.Context, set *hubv1.AddonSet) error {
 	return apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
 }
 
+// observeNew counts the clusters that a set selects and that are not served yet, and returns them. selector is nil if the set does not
+// compile.
+func (f *fleet) observeNew(selector *match.Selector, regs []hubv1.ClusterRegistration,
+	served map[types.NamespacedName]bool) map[types.NamespacedName]bool {
+	without := map[types.NamespacedName]bool{}
+	for i := range regs {
+		reg := &regs[i]
+		if key := client.ObjectKeyFromObject(reg); selector != nil && !served[key] && !status.Goes(reg) && selector.Matches(reg) {
+			without[key] = true
+			c := rollout.ObserveNew(reg)
+			f.expect(&c)
+			f.clusters = append(f.clusters, c)
+		}
+	}
+	return without
+}
+
 // observe counts the clusters of a set: those that it delivers to, and those that it selects and that have no
 // delivery yet.
 func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, aim match.Aim) (*fleet, error) {
@@ -377,17 +394,7 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, aim match
 	if f.removals.failed != nil {
 		return nil, f.removals.failed
 	}
-	without := map[types.NamespacedName]bool{}
-	for i := range regs.Items {
-		reg := &regs.Items[i]
-		if key := client.ObjectKeyFromObject(reg); selector != nil && !served[key] && !status.Goes(reg) && selector.Matches(reg) {
-			without[key] = true
-			c := rollout.ObserveNew(reg)
-			f.expect(&c)
-			f.clusters = append(f.clusters, c)
-		}
-	}
-	r.registry.count(client.ObjectKeyFromObject(set), without)
+	r.registry.count(client.ObjectKeyFromObject(set), f.observeNew(selector, regs.Items, served))
 	orphans, omitted := teardown.Orphans(set.Status.Orphans, list.Items, nil)
 	set.Status.Orphans, set.Status.OrphansOmitted = orphans, set.Status.OrphansOmitted+omitted
 	f.sum()

@@ -185,8 +185,8 @@ func countsOtherwise() predicate.Predicate {
 	return predicate.Or(reachableOrLabels(), deletionChanged(), unregisteringChanged(), drainRequested())
 }
 
-// reachableOrLabels lets through what changes a set's counts, whether it selects the cluster, or whether a cluster that has nothing of it yet
-// takes part in its rollout.
+// reachableOrLabels lets through what changes a set's counts, whether it selects the cluster, or whether a cluster that has nothing
+// of it yet takes part in its rollout.
 func reachableOrLabels() predicate.Predicate {
 	return predicate.Or(predicate.LabelChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		a, b := e.ObjectOld.(*hubv1.ClusterRegistration), e.ObjectNew.(*hubv1.ClusterRegistration)

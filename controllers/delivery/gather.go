@@ -190,7 +190,8 @@ func (c *cluster) answered() bool {
 }
 
 func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
-	c := &cluster{key: k, now: r.Clock.Now(), began: r.Tenure.Since(r.Clock.Now()), objects: map[plan.Key]*object{}, reach: map[string]match.Reach{},
+	c := &cluster{key: k, now: r.Clock.Now(), began: r.Tenure.Since(r.Clock.Now()),
+		objects: map[plan.Key]*object{}, reach: map[string]match.Reach{},
 		wasTeam: map[string]bool{}, outside: map[string]look{},
 		mirrored: map[string]bool{}}
 	list := &hubv1.AddonDeliveryList{}

@@ -66,7 +66,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			builder.WithPredicates(deletionsAndEdits())).
 		Watches(&sourcev1.OCIRepository{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.OCIRepositoryKind)),
 			builder.WithPredicates(deletionsAndEdits())).
-		Watches(&sourcev1.Bucket{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.BucketKind)), builder.WithPredicates(deletionsAndEdits())).
+		Watches(&sourcev1.Bucket{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.BucketKind)),
+			builder.WithPredicates(deletionsAndEdits())).
 		WatchesMetadata(secret, ofAnnotation, builder.WithPredicates(mirrorChanges())).
 		WatchesMetadata(configMap, ofAnnotation, builder.WithPredicates(mirrorChanges())).
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.documents.ReadersOf("Secret")), changed).

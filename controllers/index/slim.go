@@ -144,8 +144,8 @@ func slimKustomization(in any) (any, error) {
 	return o, nil
 }
 
-// slimConditions keeps Ready, that Flux waits for a first answer, and for a HelmRelease why its last attempt failed, and that it was released if Ready does not
-// say it. A success has the same message on every cluster; each failure has its own.
+// slimConditions keeps Ready, that Flux waits for a first answer, and for a HelmRelease why its last attempt failed, and that it was
+// released if Ready does not say it. A success has the same message on every cluster; each failure has its own.
 func slimConditions(in []metav1.Condition) []metav1.Condition {
 	var out []metav1.Condition
 	working := apimeta.IsStatusConditionPresentAndEqual(in, hubv1.ReadyCondition, metav1.ConditionUnknown)

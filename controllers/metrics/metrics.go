@@ -47,7 +47,8 @@ var (
 	setStalled = prometheus.NewDesc("chandler_addonset_stalled",
 		"1 if an AddonSet does not compile, else 0.", []string{"addonset"}, nil)
 	setOrphans = prometheus.NewDesc("chandler_addonset_orphans",
-		"Add-ons of the set that the hub let go and has not delivered again, those that its status has left out included.", []string{"addonset"}, nil)
+		"Add-ons of the set that the hub let go and has not delivered again, those that its status has left out included.",
+		[]string{"addonset"}, nil)
 	setHeld = prometheus.NewDesc("chandler_addonset_held_removals",
 		"Clusters for which the removal guard of an AddonSet holds something back.", []string{"addonset"}, nil)
 	setRollout = prometheus.NewDesc("chandler_addonset_rollout",

@@ -28,6 +28,17 @@ import (
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
+// recreate releases a registration that discovery makes again.
+func (r *Reconciler) recreate(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
+	facts teardown.RegistrationFacts, decision teardown.Decision) (ctrl.Result, error) {
+	if still, err := r.remade(ctx, reg, obj, facts); err != nil || !still {
+		return ctrl.Result{RequeueAfter: time.Second}, err
+	}
+	r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.ReRegisteredEvent, "Register", "%s", recreated(facts, decision))
+	r.probed.replace(client.ObjectKeyFromObject(reg), nil, r.Pool.Remove)
+	return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
+}
+
 // finalize removes a registration's finalizer. If the origin still wants the registration, it does so at once: the
 // registration is made again, and the add-ons do not notice. Otherwise it waits until the deliveries have gone.
 func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
@@ -42,12 +53,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	}
 	decision, key := teardown.Registration(facts), client.ObjectKeyFromObject(reg)
 	if decision.Mode == teardown.Recreate {
-		if still, err := r.remade(ctx, reg, obj, facts); err != nil || !still {
-			return ctrl.Result{RequeueAfter: time.Second}, err
-		}
-		r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.ReRegisteredEvent, "Register", "%s", recreated(facts, decision))
-		r.probed.replace(key, nil, r.Pool.Remove)
-		return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
+		return r.recreate(ctx, reg, obj, facts, decision)
 	}
 	reason := unregisteringReason(facts, decision)
 	if behind, err := r.behind(ctx, reg, obj, reason); err != nil || behind {

@@ -97,14 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	if err := r.dated(ctx, before, reg); err != nil {
 		return ctrl.Result{}, err
 	}
-	instead, err := r.duplicates(ctx, reg)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if err := r.namesake(ctx, reg); err != nil {
-		return ctrl.Result{}, err
-	}
-	served, err := r.deliveries(ctx, reg, instead)
+	served, err := r.serves(ctx, reg)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -122,6 +115,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	}
 	return apply.Retried(ctrl.Result{RequeueAfter: pace.Sooner(wait, drained, again, r.graceLeft(reg), r.nextLook(reg))},
 		errors.Join(failed, found.unread, r.label(ctx, reg)))
+}
+
+// serves says what is delivered to the cluster through a registration, and whether another registration has the cluster.
+func (r *Reconciler) serves(ctx context.Context, reg *hubv1.ClusterRegistration) (served, error) {
+	instead, err := r.duplicates(ctx, reg)
+	if err != nil {
+		return served{}, err
+	}
+	if err := r.namesake(ctx, reg); err != nil {
+		return served{}, err
+	}
+	return r.deliveries(ctx, reg, instead)
 }
 
 // writeStatus writes the status of a registration, and sends events about what has changed.

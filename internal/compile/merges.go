@@ -27,7 +27,8 @@ func (p *Program) Unmergeable(body, layer map[string]any) (path []string, why st
 		case string:
 			if p.mayGiveObject(there) {
 				return []string{k}, fmt.Sprintf("is one expression in the set, %s, and an object cannot be merged with what it gives. Write the "+
-					"object in the set, with an expression for each value, or change in an overlay what the expression reads", excerpt.Cut(there, maxShown))
+					"object in the set, with an expression for each value, or change in an overlay what the expression reads",
+					excerpt.Cut(there, maxShown))
 			}
 		}
 	}

@@ -255,8 +255,8 @@ func (in *Input) target(to string) (*appsv1.ControllerRevision, error) {
 	return &in.Revisions[at], nil
 }
 
-// before returns the revision to go back to if nobody names one: the last one that was Ready on every cluster that took part in its rollout.
-// It never is one that has failed since, or was completed nowhere.
+// before returns the revision to go back to if nobody names one: the last one that was Ready on every cluster that took part in its
+// rollout. It never is one that has failed since, or was completed nowhere.
 func (in *Input) before(newest string) (*appsv1.ControllerRevision, error) {
 	is := in.state()
 	for _, name := range append([]string{is.CompletedRevision}, is.CompletedBefore...) {
@@ -264,7 +264,8 @@ func (in *Input) before(newest string) (*appsv1.ControllerRevision, error) {
 			return r, nil
 		}
 	}
-	return nil, in.refuse("no other revision that still exists was completed, so there is none to go back to; name one by --to: %s", in.known())
+	return nil, in.refuse("no other revision that still exists was completed, so there is none to go back to; name one by --to: %s",
+		in.known())
 }
 
 // known lists the revisions.

@@ -327,6 +327,7 @@ func shardsShared(f *Facts) []Finding {
 		return nil
 	}
 	return some(o, Finding{Severity: Warning, Code: "FluxSharedByTenants",
-		What:   "namespaces outside of the platform's register clusters, and one controller of Flux serves these and the platform's: each may hold its workers",
+		What: "namespaces outside of the platform's register clusters, and one controller of Flux serves these and the platform's: " +
+			"each may hold its workers",
 		Remedy: "give them shards of their own, by the hub's --flux-tenant-shards (docs/performance.md#shards)"})
 }

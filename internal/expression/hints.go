@@ -18,8 +18,8 @@ var (
 	mixed      = regexp.MustCompile(`^found no matching overload for '[-+*/%]' applied to '\((?:int, double|double, int)\)'$`)
 )
 
-// hinted adds to an error of an expression what was probably meant: text of a template, a heredoc or a shift in place of an expression, or a
-// key with signs that CEL takes for its own. alone is true if the text is the expression and nothing else.
+// hinted adds to an error of an expression what was probably meant: text of a template, a heredoc or a shift in place of an
+// expression, or a key with signs that CEL takes for its own. alone is true if the text is the expression and nothing else.
 func hinted(p piece, alone bool, e *Error) *Error {
 	text := strings.TrimSpace(p.text)
 	message := e.Message

@@ -53,8 +53,9 @@ func ignoredValues(body map[string]any) []Problem {
 	case string:
 		remedy = `write "values:" without | or quotes`
 	}
-	return []Problem{{"values", fmt.Sprintf("is %s, and must be an object: Flux ignores anything else, and the chart runs with its defaults; %s",
-		jsontype.Of(v), remedy)}}
+	return []Problem{{"values",
+		fmt.Sprintf("is %s, and must be an object: Flux ignores anything else, and the chart runs with its defaults; %s",
+			jsontype.Of(v), remedy)}}
 }
 
 // targetPath matches a path at which Flux sets a value. It ignores one that begins with a dot or an index.
@@ -101,8 +102,9 @@ func ignoredVersion(body map[string]any) []Problem {
 	case version == "" || version == "*":
 		return nil
 	case kind == sourcev1.GitRepositoryKind || kind == sourcev1.BucketKind:
-		return []Problem{{path, fmt.Sprintf("has no effect on a chart from a %s: Flux takes the chart as it is there. Remove it, and let the source "+
-			"say which one (ref)", kind)}}
+		return []Problem{{path,
+			fmt.Sprintf("has no effect on a chart from a %s: Flux takes the chart as it is there. Remove it, and let the source "+
+				"say which one (ref)", kind)}}
 	}
 	return versionRange(path, version)
 }
@@ -112,7 +114,8 @@ func versionRange(path string, v any) []Problem {
 	if _, err := semver.NewConstraint(text); err == nil || text == "" {
 		return nil
 	}
-	return []Problem{{path, fmt.Sprintf("is %q, which is neither a version nor a range of versions; write one such as 4.0.1, 4.x or ^4.0", text)}}
+	return []Problem{{path,
+		fmt.Sprintf("is %q, which is neither a version nor a range of versions; write one such as 4.0.1, 4.x or ^4.0", text)}}
 }
 
 // variableName matches the variables that Flux substitutes. One that does not match fails the whole folder.
@@ -129,8 +132,9 @@ func ignoredSubstitutes(body map[string]any) []Problem {
 		}
 		switch {
 		case !variableName.MatchString(name):
-			problems = append(problems, Problem{path, "Flux takes no such name of a variable, and would apply nothing: write letters, digits and _, " +
-				"and no digit first"})
+			problems = append(problems, Problem{path,
+				"Flux takes no such name of a variable, and would apply nothing: write letters, digits and _, " +
+					"and no digit first"})
 		case strings.Contains(text, "\n"):
 			problems = append(problems, Problem{path, "is of several lines, and Flux would write them without their ends as one; write one line, " +
 				"such as base64 for the data of a Secret"})
@@ -147,8 +151,9 @@ func ignoredPaths(path string, v any) []Problem {
 		paths, _ := at(rules[i], "paths").([]any)
 		for j := range paths {
 			if p, _ := paths[j].(string); p != "" && !strings.HasPrefix(p, "/") {
-				problems = append(problems, Problem{fmt.Sprintf("%s[%d].paths[%d]", path, i, j), fmt.Sprintf("is %q, and must be a JSON pointer, such as "+
-					"/spec/replicas; a / within a name is written ~1", p)})
+				problems = append(problems, Problem{fmt.Sprintf("%s[%d].paths[%d]", path, i, j),
+					fmt.Sprintf("is %q, and must be a JSON pointer, such as "+
+						"/spec/replicas; a / within a name is written ~1", p)})
 			}
 		}
 	}
@@ -174,8 +179,9 @@ func IgnoredInSource(kind string, spec map[string]any) []Problem {
 	case strings.HasPrefix(url, ociScheme) && !isOCI:
 		return []Problem{{"type", fmt.Sprintf("is %v, and the address is one of a registry (oci://): write oci", typ)}}
 	case isOCI && !strings.HasPrefix(url, ociScheme) && strings.Contains(url, "://"):
-		return []Problem{{"url", fmt.Sprintf("is %q, and a HelmRepository of type oci has an address that begins with oci://; write that, or remove "+
-			"the type", url)}}
+		return []Problem{{"url",
+			fmt.Sprintf("is %q, and a HelmRepository of type oci has an address that begins with oci://; write that, or remove "+
+				"the type", url)}}
 	}
 	return nil
 }

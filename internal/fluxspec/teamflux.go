@@ -24,8 +24,9 @@ const (
 
 // The fields with durations, in every kind that has them.
 var (
-	intervals = []string{"interval", "chart.spec.interval", "retryInterval", "install.strategy.retryInterval", "upgrade.strategy.retryInterval"}
-	timeouts  = []string{"timeout", "install.timeout", "upgrade.timeout", "rollback.timeout", "uninstall.timeout", "test.timeout"}
+	intervals = []string{"interval", "chart.spec.interval", "retryInterval", "install.strategy.retryInterval",
+		"upgrade.strategy.retryInterval"}
+	timeouts = []string{"timeout", "install.timeout", "upgrade.timeout", "rollback.timeout", "uninstall.timeout", "test.timeout"}
 )
 
 // checkDurations checks the durations of a body or source.

@@ -16,8 +16,8 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
-// first matches what Flux says while it makes a client for a cluster: it asks for the ping and the discovery, without a deadline. What it does
-// later ends in time: each request of an action or of a health check has a deadline.
+// first matches what Flux says while it makes a client for a cluster: it asks for the ping and the discovery, without a deadline.
+// What it does later ends in time: each request of an action or of a health check has a deadline.
 var first = regexp.MustCompile(`^(Fulfilling prerequisites|Fetching manifests|Building manifests)`)
 
 // Begins returns whether a condition says that Flux has begun a reconcile, and has not had the cluster's first answers.
@@ -30,8 +30,8 @@ func Begins(c *metav1.Condition) bool {
 func FirstWords(c *metav1.Condition) string { return first.FindString(c.Message) }
 
 // Waiting returns since when Flux waits for a cluster's first answers to a reconcile of an object; zero if it does not. If current, only a
-// reconcile of the present generation counts, which Flux has begun since the object was last written. A failure of that generation says that
-// Flux waits for something on the management cluster: helm-controller leaves the other condition as it is then.
+// reconcile of the present generation counts, which Flux has begun since the object was last written. A failure of that generation
+// says that Flux waits for something on the management cluster: helm-controller leaves the other condition as it is then.
 func Waiting(obj client.Object, current bool) time.Time {
 	var conditions []metav1.Condition
 	switch o := obj.(type) {

@@ -30,8 +30,8 @@ type Shared struct {
 	FluxTenantShards []string
 }
 
-// ShardsFor returns the shards of Flux's controllers, one of which serves a cluster that is registered in a namespace. Who registers a cluster
-// cannot choose others: it is the namespace that decides, and no label.
+// ShardsFor returns the shards of Flux's controllers, one of which serves a cluster that is registered in a namespace. Who registers
+// a cluster cannot choose others: it is the namespace that decides, and no label.
 func (s *Shared) ShardsFor(namespace string) []string {
 	if len(s.FluxTenantShards) > 0 && !s.IsPlatform(namespace) {
 		return s.FluxTenantShards

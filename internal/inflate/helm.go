@@ -284,8 +284,8 @@ var hookEvents = map[string]bool{
 	"pre-delete": false, "post-delete": false, "pre-rollback": false, "post-rollback": false, "test": false, "test-success": false,
 }
 
-// isIdle returns whether a hook puts nothing on the cluster when Flux installs or upgrades the release. Helm skips an object of whose events
-// it does not know one, such as crd-install of Helm 2: a note says so.
+// isIdle returns whether a hook puts nothing on the cluster when Flux installs or upgrades the release. Helm skips an object of whose
+// events it does not know one, such as crd-install of Helm 2: a note says so.
 func (r *release) isIdle(u *unstructured.Unstructured, out *Result) bool {
 	events := u.GetAnnotations()[hookAnnotation]
 	runs := false

@@ -70,7 +70,8 @@ func unset(err error) error {
 	if m == nil {
 		return err
 	}
-	return fmt.Errorf("nothing sets the variable ${%[1]s}, and Flux then applies nothing of the folder: set it in postBuild.substitute, write "+
+	return fmt.Errorf("nothing sets the variable ${%[1]s}, and Flux then applies nothing of the folder: "+
+		"set it in postBuild.substitute, write "+
 		"${%[1]s:=default}, or $${%[1]s} for text", m[1])
 }
 

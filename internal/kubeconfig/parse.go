@@ -52,7 +52,8 @@ func Parse(raw []byte, rules Rules) (*Config, error) {
 // checkType refuses other Kubernetes objects. Both fields may be missing, as clientcmd allows.
 func checkType(root mapping) error {
 	if root.get("clusters") == nil && (root.get("tlsClientConfig") != nil || root.get("bearerToken") != nil) {
-		return malformed("", "the value is of an Argo CD cluster Secret, and no kubeconfig; write a kubeconfig for the same server into key value")
+		return malformed("",
+			"the value is of an Argo CD cluster Secret, and no kubeconfig; write a kubeconfig for the same server into key value")
 	}
 	for _, want := range [][2]string{{"apiVersion", "v1"}, {"kind", "Config"}} { // no map: its order changes
 		got, err := root.str(want[0])

@@ -26,7 +26,8 @@ func Record(set string, s *hubv1.RolloutStatus) string {
 	if s == nil || s.CompletedRevision == "" && len(s.FailedRevisions) == 0 {
 		return ""
 	}
-	raw, _ := json.Marshal(record{set, s.CompletedRevision, s.CompletedTime, s.CompletedBefore, s.FailedRevisions, s.Retried}) // it has only texts
+	r := record{set, s.CompletedRevision, s.CompletedTime, s.CompletedBefore, s.FailedRevisions, s.Retried}
+	raw, _ := json.Marshal(r) // which cannot fail: it has only texts and a time
 	return string(raw)
 }
 

@@ -131,7 +131,8 @@ func (s *Strategy) Pins() bool { return s.pins }
 // UnderWay returns whether a rollout is on its way, or waits on its way, so that a new revision would begin it anew. It is not before a
 // cluster takes part.
 func UnderWay(state *hubv1.RolloutStatus) bool {
-	if state == nil || len(state.Waves) > 0 && !slices.ContainsFunc(state.Waves, func(w hubv1.WaveStatus) bool { return w.Total > w.Skipped }) {
+	if state == nil || len(state.Waves) > 0 &&
+		!slices.ContainsFunc(state.Waves, func(w hubv1.WaveStatus) bool { return w.Total > w.Skipped }) {
 		return false
 	}
 	switch state.Phase {

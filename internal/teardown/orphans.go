@@ -22,7 +22,8 @@ const (
 // again. The newest come first. It returns how many of the oldest the list names no more. One whose delivery is still
 // there is not left out, since the delivery waits until it is named: so each is counted once. scope names the scope of a
 // namespace, in which the names of add-ons are unique on a cluster; nil if all are in one.
-func Orphans(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery, scope func(namespace string) string) (out []hubv1.Orphan, omitted int32) {
+func Orphans(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery,
+	scope func(namespace string) string) (out []hubv1.Orphan, omitted int32) {
 	var waiting []hubv1.Orphan
 	old := slices.Clone(list)
 	for i := range deliveries {

@@ -180,8 +180,8 @@ func (f *flux) forgotten(w *World) {
 	}
 }
 
-// waits has an object wait for those that it depends on, and returns whether it does. Flux looks again in half a minute (checkDependencies of
-// either controller; --requeue-dependency).
+// waits has an object wait for those that it depends on, and returns whether it does. Flux looks again in half a minute
+// (checkDependencies of either controller; --requeue-dependency).
 func (f *flux) waits(w *World, k apiserver.Key, obj runtime.Object) bool {
 	o := w.server.Get(k)
 	if nested(o, "spec", "suspend") == true || nested(o, "metadata", "deletionTimestamp") != nil {

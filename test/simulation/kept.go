@@ -13,7 +13,8 @@ import (
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
-// What holds by itself: an order, what somebody has suspended, what a removal guard holds, a breaker that is open, and an origin that is away.
+// What holds by itself: an order, what somebody has suspended, what a removal guard holds, a breaker that is open, and an origin that
+// is away.
 
 // fluxObject returns the Flux object of an add-on on a cluster.
 func (w *World) fluxObject(c *cluster, addon string) (apiserver.Key, bool) {
@@ -130,7 +131,8 @@ func (w *World) noteSuspended(write apiserver.Write) {
 	if !isFlux(write.Key) || write.New == nil {
 		return
 	}
-	was, is, uid := nested(write.Old, "spec", "suspend") == true, nested(write.New, "spec", "suspend") == true, nested(write.New, "metadata", "uid")
+	was, is := nested(write.Old, "spec", "suspend") == true, nested(write.New, "spec", "suspend") == true
+	uid := nested(write.New, "metadata", "uid")
 	switch {
 	case write.Actor == "user" && is && !was:
 		w.suspended[uid] = true

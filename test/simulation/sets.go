@@ -146,7 +146,8 @@ func (a addon) reading() apiserver.Object {
 		return apiserver.Object{}
 	}
 	if a.needs == "origin" { // which never fails
-		return apiserver.Object{"read": "<< origin.?metadata.?name.orValue('" + nameless + "') + ' ' + origin.?metadata.?labels.?tier.orValue('none') >>"}
+		return apiserver.Object{"read": "<< origin.?metadata.?name.orValue('" + nameless + "') + ' ' + " +
+			"origin.?metadata.?labels.?tier.orValue('none') >>"}
 	}
 	return apiserver.Object{"read": "<< " + a.needs + ".upperAscii() >>"}
 }

@@ -56,8 +56,8 @@ func (w *World) checkStart(s *set, r *rolling, set *hubv1.AddonSet, before, d *h
 	}
 }
 
-// checkFirst: a cluster gets its first delivery without a wave only of a revision that was completed before the cluster was registered, or of
-// one that somebody went back to.
+// checkFirst: a cluster gets its first delivery without a wave only of a revision that was completed before the cluster was
+// registered, or of one that somebody went back to.
 func (w *World) checkFirst(s *set, r *rolling, set *hubv1.AddonSet, d *hubv1.AddonDelivery) {
 	is, key := set.Status.Rollout, d.Spec.RegistrationRef.Key()
 	reg, stays := w.registrationAt(key)

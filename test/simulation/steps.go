@@ -180,7 +180,8 @@ func init() {
 		"release": ofAddon("NAME", 1, func(_ *set, a *addon, f []string) { a.release = f[0] }),
 		"form":    ofAddon("FORM", 1, func(s *set, a *addon, f []string) { a.form = f[0]; s.settle(a) }),
 		"account": ofAddon("NAME", 1, func(_ *set, a *addon, f []string) { a.account = f[0] }),
-		"needs":   ofAddon("vars.NAME|cluster.labels.KEY|origin|-", 1, func(_ *set, a *addon, f []string) { a.needs = strings.TrimPrefix(f[0], "-") }),
+		"needs": ofAddon("vars.NAME|cluster.labels.KEY|origin|-", 1,
+			func(_ *set, a *addon, f []string) { a.needs = strings.TrimPrefix(f[0], "-") }),
 		"variables": ofSet("NAME VALUE|-", 2, func(w *World, s *set, f []string) {
 			s.variables = maps.Clone(s.variables) // what a backup has stays as it was
 			if s.variables == nil {

@@ -144,8 +144,9 @@ func newWorld() *World {
 		rolls: map[apiserver.Key]*rolling{},
 		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}, begun: map[apiserver.Key]int64{},
 			uids: map[any]apiserver.Key{}},
-		orphans: map[string]orphan{}, deleted: map[any]bool{}, cutOff: map[any]bool{}, deselected: map[any]bool{}, unselected: map[[2]string]time.Time{},
-		wasReady: map[any]bool{}, suspended: map[any]bool{},
+		orphans: map[string]orphan{}, deleted: map[any]bool{}, cutOff: map[any]bool{}, deselected: map[any]bool{},
+		unselected: map[[2]string]time.Time{},
+		wasReady:   map[any]bool{}, suspended: map[any]bool{},
 		chartsGone: map[apiserver.Key]time.Time{}, identities: map[any]identified{}, letGone: map[string]bool{},
 	}
 	w.server = apiserver.New(w.clock)

@@ -240,7 +240,8 @@ func (r *Rollout) members(look *course.View, q Query) {
 		}
 		for j := range w.Clusters {
 			c := &w.Clusters[j]
-			m := Member{Cluster: c.Key.String(), URL: ClusterURL(c.Key.Namespace, c.Key.Name), Wave: page.Dash(name), Revision: page.Dash(c.Revision),
+			m := Member{Cluster: c.Key.String(), URL: ClusterURL(c.Key.Namespace, c.Key.Name),
+				Wave: page.Dash(name), Revision: page.Dash(c.Revision),
 				Why: excerpt.Cut(excerpt.Line(c.Why), 2*maxWhy), Class: stateClasses[c.State], State: c.State}
 			if all = append(all, m); m.Class == Failed && len(r.Failed) < perPage {
 				r.Failed = append(r.Failed, m)

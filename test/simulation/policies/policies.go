@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policies decides as an API server does with the ValidatingAdmissionPolicies of config/policies: by the API server's own CEL. It is
-// made for a simulation with many writes: each expression is compiled once, a message is made only for a denial, and a request of which no
-// policy speaks costs a look into a map.
+// Package policies decides as an API server does with the ValidatingAdmissionPolicies of config/policies: by the API server's own
+// CEL. It is made for a simulation with many writes: each expression is compiled once, a message is made only for a denial, and a
+// request of which no policy speaks costs a look into a map.
 //
 // It honours: resource rules, object selectors, variables, validations, messages, failurePolicy, and parameters by their
 // namespace. It does not honour: namespace selectors, match conditions, selectors of parameters, validationActions but Deny, audit
@@ -208,7 +208,8 @@ func (p *Policies) Denied(r *Request, params Params) string {
 
 // speaksOf returns whether a binding has its policy asked about a request.
 func (b *binding) speaksOf(r *Request, name string) bool {
-	return slices.Contains(b.Spec.ValidationActions, admissionv1.Deny) && matches(b.Spec.MatchResources, name, r.Operation) && r.carries(b.selector)
+	return slices.Contains(b.Spec.ValidationActions, admissionv1.Deny) && matches(b.Spec.MatchResources, name, r.Operation) &&
+		r.carries(b.selector)
 }
 
 // carries returns whether the object has these labels, before or after.
@@ -269,9 +270,11 @@ func (r *Request) attributes(resource schema.GroupVersionResource) *admission.Ve
 
 // denied returns why a policy denies a request; "" if it does not.
 func (of *policy) denied(attributes *admission.VersionedAttributes, resource schema.GroupVersionResource, param runtime.Object) string {
-	request := cel.CreateAdmissionRequest(attributes.Attributes, metav1.GroupVersionResource(resource), metav1.GroupVersionKind(attributes.VersionedKind))
+	request := cel.CreateAdmissionRequest(attributes.Attributes, metav1.GroupVersionResource(resource),
+		metav1.GroupVersionKind(attributes.VersionedKind))
 	bindings := cel.OptionalVariableBindings{VersionedParams: param}
-	results, budget, err := of.compiled.validations.ForInput(context.Background(), attributes, request, bindings, nil, celconfig.RuntimeCELCostBudget)
+	results, budget, err := of.compiled.validations.ForInput(context.Background(), attributes, request, bindings,
+		nil, celconfig.RuntimeCELCostBudget)
 	if err != nil {
 		return of.unjudged(err)
 	}

@@ -346,10 +346,11 @@ func (f *teardownFleet) whileTheHubIsDown(t *testing.T) {
 	soon(t, "the cluster that vanished is let go", func() error { return f.nothingFor(ctx, capiName) })
 	check(t, f.base(ctx, capiName))
 	soon(t, "the one without a label is cleaned", func() error {
-		return errors.Join(f.nothingFor(ctx, tenantName), f.noTeam(ctx, tenantName), wantNoConfigMap(ctx, f.one, "td-chart", "td-chart"), wantNoConfigMap(ctx, f.one, "default", "td-git"))
+		return errors.Join(approveHeld(ctx, f.Client), f.nothingFor(ctx, tenantName), f.noTeam(ctx, tenantName),
+			wantNoConfigMap(ctx, f.one, "td-chart", "td-chart"), wantNoConfigMap(ctx, f.one, "default", "td-git"))
 	})
 	soon(t, "the set that was deleted is gone from where it can be", func() error {
-		return errors.Join(f.noTeam(ctx, secretName), wantGone(ctx, f.Client, addonSet("td-team", "team")))
+		return errors.Join(approveHeld(ctx, f.Client), f.noTeam(ctx, secretName), wantGone(ctx, f.Client, addonSet("td-team", "team")))
 	})
 	check(t, f.base(ctx, secretName))
 }

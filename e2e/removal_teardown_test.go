@@ -362,7 +362,7 @@ func (f *teardownFleet) force(t *testing.T) {
 	soon(t, "its objects are suspended", func() error { return f.suspended(ctx, secretName, 2) })
 	unregister := chandlerStart(t, "unregister", secretNamespace+"/"+secretName, "--yes", "--hub-kubeconfig", f.KubeconfigFile(), "--secret-namespaces=*")
 	soon(t, "it waits", func() error {
-		return f.addonOf(ctx, secretName, "base", "td-chart", hubv1.AddonRemoving, "the cluster does not answer")
+		return errors.Join(approveHeld(ctx, f.Client), f.addonOf(ctx, secretName, "base", "td-chart", hubv1.AddonRemoving, "the cluster does not answer"))
 	})
 	f.patchRegistration(t, secretName, fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, hubv1.ForceUnregisterAnnotation))
 	if out := unregister.ends(t, 0); !strings.Contains(out, "the cluster does not answer") {

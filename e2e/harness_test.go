@@ -58,6 +58,7 @@ var (
 	condition         = expect.Condition
 	conditionOf       = expect.ConditionOf
 	ours              = expect.Ours
+	approveHeld       = expect.ApproveHeld
 	wantNothingOfOurs = expect.NothingOfOurs
 )
 

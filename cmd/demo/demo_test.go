@@ -87,10 +87,12 @@ func TestDemo(t *testing.T) {
 	cluster := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: f.workloads[1].name}}
 	cluster.Kind, cluster.APIVersion = "Cluster", "cluster.x-k8s.io/v1beta2"
 	patch(t, f.hub, cluster, types.MergePatchType, `{"metadata":{"labels":{"tier":"dev"}}}`)
-	expect.Soon(t, "a cluster that no set selects is clean", func() error { return f.clean(t, 1) })
+	expect.Soon(t, "a cluster that no set selects is clean", func() error {
+		return errors.Join(expect.ApproveHeld(ctx, f.hub.Client), f.clean(t, 1))
+	})
 	expect.NoError(t, f.hub.Client.Delete(ctx, set))
 	expect.Soon(t, "the set is gone, and the last cluster is clean", func() error {
-		return errors.Join(f.clean(t, 2), expect.Gone(ctx, f.hub.Client, set))
+		return errors.Join(expect.ApproveHeld(ctx, f.hub.Client), f.clean(t, 2), expect.Gone(ctx, f.hub.Client, set))
 	})
 }
 

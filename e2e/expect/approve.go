@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package e2e
+package expect
 
 import (
 	"context"
@@ -13,8 +13,9 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
-// approveHeld approves what removal guards hold, as a user does who has meant it: of two or three clusters, one may lose an add-on in an hour.
-func approveHeld(ctx context.Context, c client.Client) error {
+// ApproveHeld approves what removal guards hold, as a user does who has meant it: of two or three clusters, one may lose an add-on in an
+// hour.
+func ApproveHeld(ctx context.Context, c client.Client) error {
 	list := &hubv1.AddonSetList{}
 	if err := c.List(ctx, list); err != nil {
 		return err

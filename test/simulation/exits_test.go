@@ -32,11 +32,11 @@ var exitScenarios = []struct {
 	{"a cluster comes", nil, []string{
 		"cluster w1 Kamaji tier=prod", "cluster w3 Secret tier=prod", "set flux-system base tier=prod hello:helm web:kustomization:hello logs:manifests", "wait 3m",
 	}},
-	{"a set changes", exitFleet, []string{"version base hello 1.1.0", "wait 1m", "drop base web", "wait 1m", "account base hello deployer", "wait 1m"}},
+	{"a set changes", exitFleet, []string{"version base hello 1.1.0", "wait 1m", "drop base web", "wait 1m", "approve base", "wait 1m", "account base hello deployer", "wait 1m"}},
 	{"a cluster is paused", exitFleet, []string{"pause w1", "wait 1m", "version base hello 1.1.0", "wait 1m", "unpause w1", "wait 1m"}},
 	{"a cluster is unregistered", exitFleet, []string{"register w1 -", "wait 8m"}},
 	{"a cluster is destroyed", exitFleet, []string{"destroy w1", "wait 8m"}},
-	{"a set is deleted", exitFleet, []string{"delete AddonSet flux-system base", "wait 3m"}},
+	{"a set is deleted", exitFleet, []string{"delete AddonSet flux-system base", "wait 1m", "approve base", "wait 3m"}},
 	{"a credential is rotated", exitFleet, []string{"rotate w1", "wait 2m"}},
 	{"a cluster is not selected any more", exitFleet, []string{"label w1 tier test", "wait 2m"}},
 }

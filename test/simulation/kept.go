@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -52,7 +53,7 @@ func (w *World) checkOrder(write apiserver.Write) {
 			case registrationIn(o) != registrationIn(write.New) || setNameOf(o) != setNameOf(write.New) || other == write.Key:
 			case write.Old == nil && other.Kind != write.Key.Kind && w.dependsOn(write.New, o) && !w.wasReady[nested(o, "metadata", "uid")]:
 				w.violated("order", "%s is made, and %s, on which it depends, has not been Ready", write.Key, other)
-			case w.uninstalls(write) && w.dependsOn(o, write.New) && w.withdrawn(o) && held(o, fluxFinalizer):
+			case w.uninstalls(write) && w.dependsOn(o, write.New) && w.withdrawn(o) && !w.goesOn(o) && held(o, fluxFinalizer):
 				w.violated("order", "%s is uninstalled, and %s, which depends on it and goes as well, is still there", write.Key, other)
 			}
 		}
@@ -70,6 +71,13 @@ func (w *World) dependsOn(o, on apiserver.Object) bool {
 		return a != nil && a.dependsOn != "" && a.dependsOn == needed && s.addon(needed) != nil
 	}
 	return false
+}
+
+// goesOn returns whether another set has the add-on of a Flux object, and so may take the object's place.
+func (w *World) goesOn(o apiserver.Object) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(w.sets)), func(s *set) bool {
+		return setNameOf(o) != s.namespace+"/"+s.name && s.addon(apiserver.Label(o, hubv1.AddonLabel)) != nil
+	})
 }
 
 // uninstalls returns whether a write has Flux begin to uninstall what a withdrawn delivery has brought.

@@ -233,7 +233,7 @@ var Defects = []Defect{
 		{"controllers/delivery/objects.go", "f.Silent.Before(c.began) && asked.After(f.Silent) {", "false && asked.After(f.Silent) {"},
 	}},
 	{"suspended-unasked", "A hub that starts suspends a cluster that it has not asked", "silence", []Edit{
-		{"controllers/registration/suspend.go", "\tif facts.Down && facts.Open !=", "\tif false && facts.Down && facts.Open !="},
+		{"controllers/registration/suspend.go", "\tif facts.Down && !hubv1.Tripped(facts.Open) &&", "\tif false && facts.Down && !hubv1.Tripped(facts.Open) &&"},
 	}},
 	{"way-in-unsaid", "A registration that was made again, and goes before its cluster has answered, does not know how to reach it", "silence", []Edit{
 		{"controllers/registration/finalize.go", "\tif reg.Status.Credential != nil {\n\t\tfrom,", "\tif true {\n\t\tfrom,"},

@@ -88,7 +88,7 @@ func (w *World) startHub() {
 		if h.dead || w.tooLate(h, verb) {
 			return errCrashed, nil
 		}
-		if w.interleave(h); h.dead {
+		if w.interleave(h, k); h.dead {
 			return errCrashed, nil
 		}
 		return w.gate(h, verb, k)

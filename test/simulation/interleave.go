@@ -4,8 +4,14 @@ package simulation
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strconv"
+
+	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
+
+// locked are the kinds that the hub writes under a lock of the object.
+var locked = []string{"GitRepository", "OCIRepository", "HelmRepository", "Bucket", "HelmChart", "ServiceAccount"}
 
 // interleaving is what comes between two requests of one reconcile: others do not wait until it has ended.
 type interleaving struct {
@@ -17,8 +23,9 @@ type interleaving struct {
 }
 
 // interleave has something come before a live request of a process: an event arrives in its cache, another controller of it reconciles, or
-// Flux works.
-func (w *World) interleave(h *hub) {
+// Flux works. Before a request for a shared object no controller reconciles: the process holds that object's lock (sharedobjects.Keeper), and
+// the lock would wait for ever for the one goroutine that plays everything.
+func (w *World) interleave(h *hub, k apiserver.Key) {
 	r := w.worksOn
 	if w.between == nil || w.between.under || r == nil || r.hub != h || w.between.IntN(w.between.every) > 0 {
 		return
@@ -29,6 +36,9 @@ func (w *World) interleave(h *hub) {
 		all = append(all, unit{"see " + i.String(), i.Deliver})
 	}
 	for _, other := range h.rooms {
+		if slices.Contains(locked, k.Kind) {
+			break
+		}
 		if other == r && w.config.Concurrency == 1 {
 			continue // it has one worker
 		}

@@ -66,7 +66,9 @@ func TestSeeds(t *testing.T) {
 		if *with != "" && !slices.ContainsFunc(script, func(line string) bool { return strings.HasPrefix(line+" ", *with+" ") }) {
 			continue
 		}
+		late := time.AfterFunc(5*time.Minute, func() { panic(fmt.Sprintf("seed %d has not ended in five minutes", seed)) })
 		r, err := Play(script)
+		late.Stop()
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

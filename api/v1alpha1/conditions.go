@@ -72,7 +72,8 @@ const (
 	TerminatingReason = "Terminating"
 )
 
-// Reasons of KubeConfigValid=False, beside those of the kubeconfig rules (package kubeconfig).
+// Reasons of KubeConfigValid=False, beside those of the kubeconfig rules (package kubeconfig) and CredentialRefusedReason: the cluster
+// refuses what the Secret says now, and the kubeconfig in use stays in use.
 const (
 	// KubeConfigNotReadyReason: the origin has no kubeconfig yet.
 	KubeConfigNotReadyReason = "KubeConfigNotReady"
@@ -127,7 +128,8 @@ const (
 	PausedReason = "Paused"
 	// ClusterUnreachableReason: the cluster has not answered several times in a row. It would block Flux's workers.
 	ClusterUnreachableReason = "ClusterUnreachable"
-	// CredentialRefusedReason: the cluster answers, and has refused the kubeconfig's credential several times in a row.
+	// CredentialRefusedReason: the cluster answers, and has refused the kubeconfig's credential several times in a row. Also a reason of
+	// KubeConfigValid=False.
 	CredentialRefusedReason = "CredentialRefused"
 	// FluxHangsReason: the cluster answers the hub, and Flux has waited for minutes for the first answer of a reconcile. It has no deadline
 	// for that, so the cluster holds one of Flux's workers for each of its objects.

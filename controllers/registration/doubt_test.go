@@ -42,7 +42,7 @@ func TestDoubtAfterARestart(t *testing.T) {
 		}
 		return reg
 	}
-	found := resolution{secret: "one", candidates: []candidate{{"admin.conf", "", config}}}
+	found := resolution{secret: "one", candidates: []candidate{{key: "admin.conf", config: config}}}
 	look := func(reg *hubv1.ClusterRegistration) bool {
 		if _, _, err := r.suspend(t.Context(), reg, nil, r.probe(reg, found)); err != nil {
 			t.Fatal(err)

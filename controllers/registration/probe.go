@@ -39,9 +39,9 @@ func (r *Reconciler) probe(reg *hubv1.ClusterRegistration, found resolution) *re
 	chosen, answered := r.choose(key, reg, found)
 	known := !answered && r.known(key, reg, found.secret, chosen)
 	for _, c := range found.candidates {
-		pk := probeKey(key, c.key)
+		pk := c.poolKey(key)
 		switch {
-		case (answered || known) && c != chosen:
+		case (answered || known) && c != chosen && !chosen.former:
 			r.Pool.Remove(pk)
 		case known:
 			r.Pool.SetKnown(pk, c.config)
@@ -51,7 +51,7 @@ func (r *Reconciler) probe(reg *hubv1.ClusterRegistration, found resolution) *re
 			r.Pool.Set(pk, c.config)
 		}
 	}
-	result, fingerprint, ok := r.Pool.Result(probeKey(key, chosen.key))
+	result, fingerprint, ok := r.Pool.Result(chosen.poolKey(key))
 	fresh := ok && fingerprint == chosen.config.Fingerprint()
 	refused := r.reachable(reg, found, chosen, result, fresh)
 	if refused == nil {
@@ -63,7 +63,7 @@ func (r *Reconciler) probe(reg *hubv1.ClusterRegistration, found resolution) *re
 // known returns whether the status says that the cluster answers to a candidate, and no probe of this process has
 // said otherwise: the hub has just started.
 func (r *Reconciler) known(key types.NamespacedName, reg *hubv1.ClusterRegistration, secret string, c candidate) bool {
-	_, _, probed := r.Pool.Result(probeKey(key, c.key))
+	_, _, probed := r.Pool.Result(c.poolKey(key))
 	inUse := reg.Status.Credential
 	return !probed && status.Online(reg) && inUse != nil && inUse.SecretName == secret && inUse.Key == c.key &&
 		inUse.Fingerprint == c.config.Fingerprint()
@@ -85,28 +85,32 @@ func (r *Reconciler) hurry(reg *hubv1.ClusterRegistration, obj *unstructured.Uns
 		return
 	}
 	for _, c := range found.candidates {
-		r.Pool.Now(probeKey(key, c.key))
+		r.Pool.Now(c.poolKey(key))
 	}
 }
 
 // choose returns the candidate to use: the one in use, while it answers or no other does; else the first that
-// answers.
+// answers. What the Secret says comes before the copy that was in use before.
 func (r *Reconciler) choose(key types.NamespacedName, reg *hubv1.ClusterRegistration, found resolution) (chosen candidate, answered bool) {
-	chosen = found.candidates[len(found.candidates)-1]
+	for _, c := range found.candidates {
+		if chosen.config == nil || !c.former {
+			chosen = c
+		}
+	}
 	inUse := ""
 	if c := reg.Status.Credential; c != nil && c.SecretName == found.secret {
 		inUse = c.Key
 	}
 	first := true
 	for _, c := range found.candidates {
-		result, fingerprint, ok := r.Pool.Result(probeKey(key, c.key))
+		result, fingerprint, ok := r.Pool.Result(c.poolKey(key))
 		good := ok && fingerprint == c.config.Fingerprint() && result.Err == nil
 		switch {
-		case good && c.key == inUse:
+		case good && c.key == inUse && !c.former:
 			return c, true
 		case good && first:
 			chosen, answered, first = c, true, false
-		case !answered && c.key == inUse:
+		case !answered && c.key == inUse && !c.former:
 			chosen = c
 		}
 	}
@@ -177,7 +181,7 @@ func (r *Reconciler) failures(reg *hubv1.ClusterRegistration, found resolution, 
 	}
 	var parts []string
 	for _, c := range found.candidates {
-		if result, _, ok := r.Pool.Result(probeKey(client.ObjectKeyFromObject(reg), c.key)); ok && result.Err != nil {
+		if result, _, ok := r.Pool.Result(c.poolKey(client.ObjectKeyFromObject(reg))); ok && result.Err != nil {
 			parts = append(parts, fmt.Sprintf("key %s: %s", c.key, result.Err.Message))
 		}
 	}
@@ -234,7 +238,7 @@ func (p *probed) turned(key types.NamespacedName, state string) bool {
 func (p *probed) replace(key types.NamespacedName, candidates []candidate, remove func(poolKey string)) {
 	now := make([]string, len(candidates))
 	for i, c := range candidates {
-		now[i] = probeKey(key, c.key)
+		now[i] = c.poolKey(key)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -47,7 +47,7 @@ func TestHurry(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "tenants", Name: "one"},
 			Spec:       hubv1.ClusterRegistrationSpec{OriginRef: &hubv1.OriginReference{APIGroup: "kamaji.clastix.io", Kind: "TenantControlPlane", Name: "one"}},
 		}
-		found := resolution{candidates: []candidate{{"admin.conf", "", config}}}
+		found := resolution{candidates: []candidate{{key: "admin.conf", config: config}}}
 		tenant := func(state string) *unstructured.Unstructured {
 			return &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"kubernetesResources": map[string]any{"version": map[string]any{"status": state}}}}}
 		}
@@ -110,7 +110,7 @@ func TestRestart(t *testing.T) {
 				reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "tenants", Name: "one"}}
 				reg.Status.Credential = &hubv1.CredentialStatus{SecretName: "one", Key: "admin.conf", Fingerprint: tc.fingerprint}
 				reg.Status.Conditions = []metav1.Condition{{Type: hubv1.ReachableCondition, Status: tc.reachable}}
-				found := resolution{secret: "one", candidates: []candidate{{"admin.conf", "", admin}, {"super-admin.conf", "", other}}}
+				found := resolution{secret: "one", candidates: []candidate{{key: "admin.conf", config: admin}, {key: "super-admin.conf", config: other}}}
 				go func() {
 					for range r.Pool.Events() {
 						r.probe(reg.DeepCopy(), found)

@@ -19,7 +19,7 @@ func candidateFor(t *testing.T, server, token string) candidate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return candidate{"value", "", config}
+	return candidate{key: "value", config: config}
 }
 
 // TestPublish: Flux gets a kubeconfig when the cluster has answered to it. At the same address there may be another cluster by now.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +32,17 @@ type candidate struct {
 	key     string
 	context string // of the kubeconfig, if its origin names one
 	config  *kubeconfig.Config
+	// former is true for the copy of the kubeconfig in use, when the cluster refuses what the Secret says now.
+	former bool
+}
+
+// poolKey is the pool's key of a registration's candidate. The copy in use has one of its own: the Secret's key is probed as well, until the
+// cluster takes what it says.
+func (c candidate) poolKey(of types.NamespacedName) string {
+	if c.former {
+		return probeKey(of, "in-use")
+	}
+	return probeKey(of, c.key)
 }
 
 // resolution is the result of the search for a kubeconfig.
@@ -77,6 +89,32 @@ func (r *Reconciler) resolve(ctx context.Context, reg *hubv1.ClusterRegistration
 	return found
 }
 
+// orFormer adds the copy of the kubeconfig in use to the candidates if the cluster refuses each of them: it is not silent, and what was
+// accepted may still be. Whoever wrote the Secret sees at once that the credential is refused.
+func (r *Reconciler) orFormer(ctx context.Context, reg *hubv1.ClusterRegistration, found resolution) resolution {
+	of, inUse := client.ObjectKeyFromObject(reg), reg.Status.Credential
+	if inUse == nil || inUse.SecretName != found.secret || len(found.candidates) == 0 {
+		return found
+	}
+	var said []string
+	for _, c := range found.candidates {
+		result, fingerprint, ok := r.Pool.Result(c.poolKey(of))
+		if c.config.Fingerprint() == inUse.Fingerprint || !ok || fingerprint != c.config.Fingerprint() || !result.Refused() {
+			return found
+		}
+		said = append(said, fmt.Sprintf("Secret %q, key %s: %s", found.secret, c.key, result.Err.Message))
+	}
+	status.Set(reg, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, hubv1.CredentialRefusedReason,
+		strings.Join(said, status.Separator)+"; the kubeconfig in use stays in use", r.Clock.Now())
+	former := r.fromMirror(ctx, reg, resolution{unread: found.unread})
+	for _, c := range former.candidates {
+		c.former = true
+		found.candidates = append(found.candidates, c)
+	}
+	found.unread = former.unread
+	return found
+}
+
 // fromMirror goes on with the kubeconfig that Flux uses when its source has gone or has changed for the worse: the
 // cluster is still probed, even by a hub that has just started. If the Secret went before its last credentials were
 // copied to a mirror, they are lost: what Flux has then is older, and for the same server.
@@ -101,7 +139,7 @@ func (r *Reconciler) fromMirror(ctx context.Context, reg *hubv1.ClusterRegistrat
 		config, err := kubeconfig.Parse(mirror.Data[render.MirrorKey], r.Config.RulesFor(reg))
 		if err == nil && config.Fingerprint() == mirror.Annotations[hubv1.FingerprintAnnotation] &&
 			config.TargetFingerprint() == credential.TargetFingerprint {
-			found.secret, found.candidates = credential.SecretName, []candidate{{credential.Key, credential.Context, config}}
+			found.secret, found.candidates = credential.SecretName, []candidate{{key: credential.Key, context: credential.Context, config: config}}
 			found.fromSpec = credential.FromSpec
 			return found
 		}
@@ -223,7 +261,7 @@ func check(secret *corev1.Secret, source origin.Source, rules kubeconfig.Rules) 
 			lastErr = fmt.Errorf("Secret %q, key %q: %w", secret.Name, key, err)
 			continue
 		}
-		found.candidates = append(found.candidates, candidate{key, source.Context, config})
+		found.candidates = append(found.candidates, candidate{key: key, context: source.Context, config: config})
 	}
 	if len(found.candidates) == 0 {
 		return found, reasonOf(lastErr), lastErr

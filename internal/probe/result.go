@@ -73,3 +73,8 @@ type Result struct {
 // Young returns whether a failure is typical of a cluster that is still starting: its API server does not listen yet,
 // or has not made its own roles.
 func Young(reason string) bool { return quick(reason) || reason == ReasonConnectionRefused }
+
+// Refused returns whether the cluster refuses the credential: it answers, and does not accept who asks.
+func (r Result) Refused() bool {
+	return r.Err != nil && (r.Err.Reason == ReasonUnauthorized || r.Err.Reason == ReasonForbidden)
+}

@@ -23,8 +23,8 @@ type interleaving struct {
 }
 
 // interleave has something come before a live request of a process: an event arrives in its cache, another controller of it reconciles, or
-// Flux works. Before a request for a shared object no controller reconciles: the process holds that object's lock (sharedobjects.Keeper), and
-// the lock would wait for ever for the one goroutine that plays everything.
+// Flux works. Before a request for a shared object no controller reconciles: the process holds that object's lock
+// (sharedobjects.Keeper), and the one goroutine that plays everything would wait for itself.
 func (w *World) interleave(h *hub, k apiserver.Key) {
 	r := w.worksOn
 	if w.between == nil || w.between.under || r == nil || r.hub != h || w.between.IntN(w.between.every) > 0 {

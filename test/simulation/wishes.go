@@ -128,9 +128,13 @@ func (w *World) claims(c *cluster, namespace string) []claim {
 func (w *World) wanted(c *cluster, work *workload) bool {
 	claims := w.claims(c, work.namespace())
 	goes := w.wasDeselected(work)
+	absent := w.server.Get(c.origin()) == nil && w.server.Get(c.registration()) != nil
 	return slices.ContainsFunc(claims, func(cl claim) bool {
 		if goes && work.set == cl.set.namespace+"/"+cl.set.name {
 			return false // it was leaving before its set wanted it again; only another set can still take it over
+		}
+		if absent && work.set != cl.set.namespace+"/"+cl.set.name {
+			return false // while its origin is missing nothing is rendered anew there, so no other set takes it over
 		}
 		if w.contradicts(c, cl, work) {
 			return true

@@ -36,8 +36,7 @@ type candidate struct {
 	former bool
 }
 
-// poolKey is the pool's key of a registration's candidate. The copy in use has one of its own: the Secret's key is probed as well, until the
-// cluster takes what it says.
+// poolKey is the pool's key of a registration's candidate. The copy in use has one of its own: what the Secret says is probed beside it.
 func (c candidate) poolKey(of types.NamespacedName) string {
 	if c.former {
 		return probeKey(of, "in-use")

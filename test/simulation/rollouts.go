@@ -356,7 +356,8 @@ func excusedFrom(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) bool {
 	if reason := status.Reason(reg, hubv1.SuspendedCondition); reason != "" && !hubv1.Tripped(reason) {
 		return true
 	}
-	if reason := status.Reason(d, hubv1.ReadyCondition); reason == hubv1.DuplicateReason || reason == hubv1.AddonsLostReason {
+	switch status.Reason(d, hubv1.ReadyCondition) {
+	case hubv1.DuplicateReason, hubv1.AddonsLostReason, hubv1.OriginMissingReason:
 		return true
 	}
 	return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {

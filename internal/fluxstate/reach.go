@@ -48,15 +48,18 @@ func Reachability(states []State) Reach {
 	return ReachUnchanged
 }
 
-// noWay maps the reasons with which a Flux object fails before Flux has reached a cluster to a pattern that its
-// message must match. kustomize-controller has one reason for many failures. If a webhook cannot be called, the
-// cluster has answered.
+// noWay maps the reasons with which a Flux object fails when Flux does not reach a cluster, or loses it in the middle, to a pattern that
+// its message must match. kustomize-controller has one reason for many failures, and helm-controller one for each action of Helm. If a
+// webhook cannot be called, the cluster has answered.
 var noWay = map[string]*regexp.Regexp{
 	"RESTClientError":      regexp.MustCompile(``), // helm-controller: no way to build a client
 	"ResourceManagerError": connection,
 	"StateError":           connection,
 	"ReconciliationFailed": connection,
 	"UninstallFailed":      connection,
+	"InstallFailed":        connection,
+	"UpgradeFailed":        connection,
+	"RollbackFailed":       connection,
 }
 
 var (

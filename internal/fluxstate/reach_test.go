@@ -72,6 +72,8 @@ func TestUnreachable(t *testing.T) {
 		"Rejected":      {failing("ReconciliationFailed", `Deployment/a/b dry-run failed (Invalid): spec.selector: field is immutable`), false},
 		"Forbidden":     {failing("ReconciliationFailed", `Deployment/a/b dry-run failed (Forbidden): deployments.apps "b" is forbidden: User "x" cannot patch resource`), false},
 		"Install":       {failing("InstallFailed", "Helm install failed: dial tcp 10.0.0.1:443: connect: connection refused"), false},
+		"Upgrade":       {failing("UpgradeFailed", `Helm upgrade failed for release a/a with chart a@1.0.0: query: failed to query with labels: Get "https://127.0.0.1:31347/api/v1/namespaces/a/secrets": dial tcp 127.0.0.1:31347: connect: connection refused`), true},
+		"UpgradeHook":   {failing("UpgradeFailed", `Helm upgrade failed for release a/a with chart a@1.0.0: admission webhook "a.b.c" denied: Get "https://127.0.0.1:31347/api": EOF`), false},
 		"Source":        {failing("ArtifactFailed", "failed to download archive: connection refused"), false},
 		"Succeeds":      {ready, false},
 	} {

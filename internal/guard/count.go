@@ -156,6 +156,13 @@ func (c *counter) take(r Removal) bool {
 	return true
 }
 
+// again returns whether a cluster lost add-ons within the hour, and got them back. It may go whatever is held: the clusters of one edit ask
+// one after the other, as the delay of each ends, and which of them asks first decides nothing.
+func (c *counter) again(r Removal) bool {
+	m := markOf(r.Cluster)
+	return !slices.ContainsFunc(r.Addons, func(a string) bool { return !c.lost[a][m] })
+}
+
 // recount counts a cluster at the present time that was counted earlier, because its add-on is still going, or has not been marked yet by a
 // hub that died: the hour that counts is the hour in which it goes.
 func (c *counter) recount(addon string, m mark) {

@@ -122,7 +122,7 @@ func Decide(in Input) Verdict {
 		switch {
 		case v.Approved:
 			v.Go = append(v.Go, r)
-		case in.Held == nil && counts.take(r):
+		case (in.Held == nil || counts.again(r)) && counts.take(r):
 			v.Go = append(v.Go, r)
 		default:
 			held = append(held, r)

@@ -235,6 +235,25 @@ func TestGotItBack(t *testing.T) {
 	}
 }
 
+// TestTheSameAfterOthers: the clusters of one edit ask one after the other. Those that lost the add-on within the hour, and got it back, go
+// again, also if others asked first and are held; what is held stays held.
+func TestTheSameAfterOthers(t *testing.T) {
+	f := newFleet(t, 20, "a")
+	f.want(0, 3, "a")
+	f.decide()
+	f.done()
+	f.deliver(0, 3, "a")
+	f.decide()
+	f.want(3, 20, "a")
+	if got := f.decide(); got != 0 || f.count() != 17 {
+		t.Fatalf("%d go and %d are held", got, f.count())
+	}
+	f.want(0, 3, "a")
+	if got := f.decide(); got != 3 || f.count() != 17 {
+		t.Errorf("of those that went before, %d go, and %d are held", got, f.count())
+	}
+}
+
 // TestOneThenAll: a cluster loses one add-on, and then all of them. It is one cluster.
 func TestOneThenAll(t *testing.T) {
 	f := newFleet(t, 20, "a", "b")

@@ -16,7 +16,11 @@ import (
 // own variable that is no text is ignored: the set's counts.
 func (w *World) fails(c *cluster, cl claim) bool {
 	if name, ok := strings.CutPrefix(cl.needs, "vars."); ok {
-		_, says := nested(w.server.Get(c.registration()), "spec", "variables", name).(string)
+		said := nested(w.server.Get(c.registration()), "spec", "variables", name)
+		_, says := said.(string)
+		if said != nil && !says && cl.set.variables[name] == "" {
+			return true // a number comes before what the annotation says
+		}
 		return !says && !w.annotates(c, name) && cl.set.variables[name] == ""
 	}
 	name, ok := strings.CutPrefix(cl.needs, "cluster.labels.")

@@ -71,6 +71,12 @@ var (
 	webhook = regexp.MustCompile(`(?i)\bwebhook\b`)
 )
 
+// Blameless returns whether a Flux object failed before anything of its spec mattered: Flux did not reach the cluster, or helm-controller
+// could not read which release is there. An API server that has just started denies that for a moment, until it knows its roles.
+func Blameless(s State) bool {
+	return Unreachable(s) || s.Ready == metav1.ConditionFalse && s.Reason == "StateError"
+}
+
 // Unreachable returns whether a Flux object failed because Flux did not reach the cluster, or the cluster did not
 // authorize it.
 func Unreachable(s State) bool {

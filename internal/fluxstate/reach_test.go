@@ -54,6 +54,20 @@ func TestReachability(t *testing.T) {
 	}
 }
 
+// TestBlameless: a revision is not to blame for what keeps Flux from looking at the cluster, and for all else it may be.
+func TestBlameless(t *testing.T) {
+	denied := failing("StateError", `Could not determine release state: failed to retrieve last release from storage: query: failed to query with labels: secrets is forbidden: User "kubernetes-admin" cannot list resource "secrets"`)
+	rejected := failing("UpgradeFailed", `Helm upgrade failed: secrets is forbidden: User "kubernetes-admin" cannot create resource "secrets"`)
+	for name, tc := range map[string]struct {
+		in   fluxstate.State
+		want bool
+	}{"NotReached": {refused, true}, "StateDenied": {denied, true}, "Rejected": {rejected, false}, "Unhealthy": {unhealthy, false}, "Ready": {ready, false}} {
+		if got := fluxstate.Blameless(tc.in); got != tc.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
 func TestUnreachable(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in   fluxstate.State

@@ -133,7 +133,7 @@ func (d *Delivery) stateOfStep(c *Cluster, a *hubv1.AddonStatus, s *Step, o *Obj
 		c.explain(d, a, &seen)
 		// While Flux tries again, only the status remembers the failure, and its message is cut.
 		remembered := seen.State.Ready != o.State.Ready && before.Unreached
-		a.Unreached = a.State == hubv1.AddonFailed && (remembered || fluxstate.Unreachable(seen.State))
+		a.Unreached = a.State == hubv1.AddonFailed && (remembered || fluxstate.Blameless(seen.State))
 	}
 }
 

@@ -275,7 +275,7 @@ var Defects = []Defect{
 		{"internal/plan/leaving.go", "if by := in.dependant(o, after); by != \"\" {", "if by := in.dependant(o, after); by == \"?\" {"},
 	}},
 	{"held-leaks", "What the removal guard holds leaks as the hour passes", "held", []Edit{
-		{"internal/guard/guard.go", "case in.Held == nil && counts.take(r):", "case counts.take(r):"},
+		{"internal/guard/guard.go", "case (in.Held == nil || counts.again(r)) && counts.take(r):", "case counts.take(r):"},
 	}},
 	{"never-opens", "The breaker never opens", "breaker", []Edit{
 		{"internal/breaker/breaker.go", "\tcase f.Down:", "\tcase false && f.Down:"},

@@ -174,8 +174,8 @@ type AddonStatus struct {
 	// message says why it is not Ready.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// unreached says that Flux's last attempt failed because it did not reach the cluster, or the cluster did not accept its
-	// credential. Such a failure says nothing of the revision.
+	// unreached says that Flux's last attempt failed because it did not reach the cluster, the cluster did not accept its
+	// credential, or Flux could not read which Helm release is there. Such a failure says nothing of the revision.
 	// +optional
 	Unreached bool `json:"unreached,omitempty"`
 	// removal is a digest of exactly what is to be removed or reinstalled. It is set from when the removal guard is

@@ -7,11 +7,15 @@ import (
 	"slices"
 	"strconv"
 
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
-// locked are the kinds that the hub writes under a lock of the object.
-var locked = []string{"GitRepository", "OCIRepository", "HelmRepository", "Bucket", "HelmChart", "ServiceAccount"}
+// locked are the kinds of shared objects: the hub writes them under a lock of the object (sharedobjects.Keeper).
+var locked = append(slices.Clone(fluxspec.SourceKinds), sourcev1.HelmChartKind, index.ServiceAccount)
 
 // interleaving is what comes between two requests of one reconcile: others do not wait until it has ended.
 type interleaving struct {
@@ -23,8 +27,8 @@ type interleaving struct {
 }
 
 // interleave has something come before a live request of a process: an event arrives in its cache, another controller of it reconciles, or
-// Flux works. Before a request for a shared object no controller reconciles: the process holds that object's lock
-// (sharedobjects.Keeper), and the one goroutine that plays everything would wait for itself.
+// Flux works. Before a request for a shared object no controller reconciles: the process holds that object's lock, and the one
+// goroutine that plays everything would wait for itself.
 func (w *World) interleave(h *hub, k apiserver.Key) {
 	r := w.worksOn
 	if w.between == nil || w.between.under || r == nil || r.hub != h || w.between.IntN(w.between.every) > 0 {
@@ -35,10 +39,11 @@ func (w *World) interleave(h *hub, k apiserver.Key) {
 	for _, i := range h.cache.Informers() {
 		all = append(all, unit{"see " + i.String(), i.Deliver})
 	}
-	for _, other := range h.rooms {
-		if slices.Contains(locked, k.Kind) {
-			break
-		}
+	controllers := h.rooms
+	if slices.Contains(locked, k.Kind) {
+		controllers = nil
+	}
+	for _, other := range controllers {
 		if other == r && w.config.Concurrency == 1 {
 			continue // it has one worker
 		}

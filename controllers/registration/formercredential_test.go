@@ -21,30 +21,20 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
-	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/probe"
-	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// TestFormerCredential: somebody writes a credential into the Secret that the cluster refuses. The hub goes on with the copy that the
-// cluster accepts, says at once what is refused, and changes over when the cluster takes the new one. With a copy that is refused too, or a
-// cluster that is silent, nothing is different.
+// TestFormerCredential: a Secret gets a credential that the cluster refuses. The hub goes on with the copy that the cluster accepts, says at
+// once what is refused, and takes the new credential when the cluster accepts it. If the cluster refuses the copy too, or is silent, it counts
+// as unreachable, as before.
 func TestFormerCredential(t *testing.T) {
-	const name = "one"
-	of := types.NamespacedName{Namespace: "tenants", Name: name}
+	of := types.NamespacedName{Namespace: "tenants", Name: "one"}
 	before := kubeConfigFor("https://192.0.2.1:6443")
 	after := bytes.Replace(before, []byte("c29tZS1vcGFxdWUtdG9rZW4"), []byte("YW5vdGhlci10b2tlbg"), 1)
-	parse := func(raw []byte) *kubeconfig.Config {
-		config, err := kubeconfig.Parse(raw, lenient)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return config
-	}
-	former, next := parse(before), parse(after)
+	former, next := configOf(t, before), configOf(t, after)
 	for name, tc := range map[string]struct {
 		reason, formerReason string
 		reachable            metav1.ConditionStatus
@@ -73,10 +63,7 @@ func TestFormerCredential(t *testing.T) {
 					}})
 				config := &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}, Rules: lenient}
 				secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}, Data: map[string][]byte{"value": after}}
-				mirror := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: identity.Mirror("hub", of),
-					Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", of), hubv1.MirrorLabel: "true"},
-					Annotations: map[string]string{hubv1.FingerprintAnnotation: former.Fingerprint()}},
-					Data: map[string][]byte{render.MirrorKey: before}}
+				mirror := mirrorOf(t, of, "flux-system", before, before)
 				api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(secret, mirror).Build()
 				r := &Reconciler{Client: api, Live: api, Config: config, Pool: pool, Clock: clock.RealClock{}, HubUID: "hub"}
 				reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}
@@ -101,12 +88,16 @@ func TestFormerCredential(t *testing.T) {
 				}()
 				time.Sleep(5 * time.Minute)
 				synctest.Wait()
+				look() // an event of something else
 				reachable, valid := status.Find(reg, hubv1.ReachableCondition), status.Find(reg, hubv1.KubeConfigValidCondition)
 				if reachable.Status != tc.reachable {
 					t.Errorf("Reachable is %s: %s: %s", reachable.Status, reachable.Reason, reachable.Message)
 				}
 				if valid.Reason != tc.valid || tc.valid != hubv1.SucceededReason && !strings.Contains(valid.Message, `key value: the server says no`) {
 					t.Errorf("KubeConfigValid is %s: %s: %s", valid.Status, valid.Reason, valid.Message)
+				}
+				if time.Since(valid.LastTransitionTime.Time) < 2*time.Minute {
+					t.Errorf("KubeConfigValid has changed again at %s", valid.LastTransitionTime)
 				}
 				if got := reg.Status.Credential; got.Fingerprint != former.Fingerprint() || got.Key != "value" || got.SecretName != of.Name || !got.FromSpec {
 					t.Errorf("in use is %+v", got)

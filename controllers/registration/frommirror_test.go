@@ -25,6 +25,29 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
+// configOf returns a kubeconfig that passes the rules of these tests.
+func configOf(t *testing.T, raw []byte) *kubeconfig.Config {
+	t.Helper()
+	config, err := kubeconfig.Parse(raw, lenient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// mirrorOf returns the mirror that hub "hub" has in a namespace: it holds one kubeconfig, and its annotation says that it holds another one, or
+// the same.
+func mirrorOf(t *testing.T, of types.NamespacedName, namespace string, raw, says []byte) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: identity.Mirror("hub", of),
+			Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", of), hubv1.MirrorLabel: "true"},
+			Annotations: map[string]string{hubv1.FingerprintAnnotation: configOf(t, says).Fingerprint()},
+		},
+		Data: map[string][]byte{render.MirrorKey: raw},
+	}
+}
+
 // TestFromMirror: what is in use counts first, then what Flux had before for the same server. What somebody else put there does not count.
 func TestFromMirror(t *testing.T) {
 	current := kubeConfigFor("https://192.0.2.1:6443")
@@ -32,20 +55,7 @@ func TestFromMirror(t *testing.T) {
 	elsewhere := kubeConfigFor("https://192.0.2.2:6443")
 	of := types.NamespacedName{Namespace: "tenants", Name: "one"}
 	config := &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}, Rules: lenient}
-	mirror := func(namespace string, raw, says []byte) *corev1.Secret {
-		parsed, err := kubeconfig.Parse(says, lenient)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: namespace, Name: identity.Mirror(config.HubID, of),
-				Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey(config.HubID, of), hubv1.MirrorLabel: "true"},
-				Annotations: map[string]string{hubv1.FingerprintAnnotation: parsed.Fingerprint()},
-			},
-			Data: map[string][]byte{render.MirrorKey: raw},
-		}
-	}
+	mirror := func(namespace string, raw, says []byte) *corev1.Secret { return mirrorOf(t, of, namespace, raw, says) }
 	renamed := mirror("tenants", current, current)
 	renamed.Name = "mine"
 	for name, tc := range map[string]struct {
@@ -67,10 +77,7 @@ func TestFromMirror(t *testing.T) {
 			}
 			api := b.Build()
 			r := &Reconciler{Client: api, Live: api, Config: config}
-			inUse, err := kubeconfig.Parse(current, lenient)
-			if err != nil {
-				t.Fatal(err)
-			}
+			inUse := configOf(t, current)
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}
 			reg.Status.Credential = &hubv1.CredentialStatus{
 				SecretName: "one", FromSpec: true, Key: "value", Fingerprint: inUse.Fingerprint(), TargetFingerprint: inUse.TargetFingerprint(),
@@ -99,14 +106,9 @@ func TestFromMirror(t *testing.T) {
 func TestAMirrorThatCannotBeRead(t *testing.T) {
 	f := newForgetful(t)
 	key := types.NamespacedName{Namespace: "tenant", Name: "one"}
-	inUse, err := kubeconfig.Parse(kubeConfigFor("https://192.0.2.1:6443"), lenient)
-	f.must(err)
-	f.must(f.api.Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: identity.Mirror("hub", key),
-			Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", key), hubv1.MirrorLabel: "true"},
-			Annotations: map[string]string{hubv1.FingerprintAnnotation: inUse.Fingerprint()}},
-		Data: map[string][]byte{render.MirrorKey: kubeConfigFor("https://192.0.2.1:6443")},
-	}))
+	inUse := configOf(t, kubeConfigFor("https://192.0.2.1:6443"))
+	raw := kubeConfigFor("https://192.0.2.1:6443")
+	f.must(f.api.Create(t.Context(), mirrorOf(t, key, "flux-system", raw, raw)))
 	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name,
 		Finalizers: []string{hubv1.RegistrationFinalizer}}}
 	reg.Spec.KubeConfig = &hubv1.KubeConfigSource{SecretRef: &hubv1.SecretKeyReference{Name: "gone"}}

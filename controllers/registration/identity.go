@@ -26,7 +26,7 @@ func (r *Reconciler) access(ctx context.Context, reg *hubv1.ClusterRegistration,
 	verdict origin.Verdict) (resolution, *refusal, error) {
 	kc := reg.Spec.KubeConfig
 	if kc == nil || kc.WorkloadIdentity == nil {
-		found := r.orFormer(ctx, reg, r.resolve(ctx, reg, obj, verdict))
+		found := r.resolve(ctx, reg, obj, verdict)
 		refused := r.probe(reg, found)
 		r.hurry(reg, obj, found)
 		return found, refused, nil

@@ -90,29 +90,34 @@ func (r *Reconciler) hurry(reg *hubv1.ClusterRegistration, obj *unstructured.Uns
 }
 
 // choose returns the candidate to use: the one in use, while it answers or no other does; else the first that
-// answers. What the Secret says comes before the copy that was in use before.
+// answers. The copy that was in use before is chosen only if it answers and nothing of the Secret's does.
 func (r *Reconciler) choose(key types.NamespacedName, reg *hubv1.ClusterRegistration, found resolution) (chosen candidate, answered bool) {
-	for _, c := range found.candidates {
-		if chosen.config == nil || !c.former {
-			chosen = c
-		}
+	good := func(c candidate) bool {
+		result, fingerprint, ok := r.Pool.Result(c.poolKey(key))
+		return ok && fingerprint == c.config.Fingerprint() && result.Err == nil
 	}
+	all := found.candidates
+	last := all[len(all)-1]
+	if last.former {
+		all = all[:len(all)-1]
+	}
+	chosen = all[len(all)-1]
 	inUse := ""
 	if c := reg.Status.Credential; c != nil && c.SecretName == found.secret {
 		inUse = c.Key
 	}
-	first := true
-	for _, c := range found.candidates {
-		result, fingerprint, ok := r.Pool.Result(c.poolKey(key))
-		good := ok && fingerprint == c.config.Fingerprint() && result.Err == nil
-		switch {
-		case good && c.key == inUse && !c.former:
+	for _, c := range all {
+		switch is := good(c); {
+		case is && c.key == inUse:
 			return c, true
-		case good && first:
-			chosen, answered, first = c, true, false
-		case !answered && c.key == inUse && !c.former:
+		case is && !answered:
+			chosen, answered = c, true
+		case !answered && c.key == inUse:
 			chosen = c
 		}
+	}
+	if !answered && last.former && good(last) {
+		return last, true
 	}
 	return chosen, answered
 }

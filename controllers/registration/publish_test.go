@@ -9,17 +9,12 @@ import (
 	"k8s.io/utils/clock"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/kubeconfig"
 )
 
 // candidateFor returns a kubeconfig for a server, with this token.
 func candidateFor(t *testing.T, server, token string) candidate {
 	t.Helper()
-	config, err := kubeconfig.Parse([]byte(strings.ReplaceAll(string(kubeConfigFor(server)), "c29tZS1vcGFxdWUtdG9rZW4", token)), lenient)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return candidate{key: "value", config: config}
+	return candidate{key: "value", config: configOf(t, []byte(strings.ReplaceAll(string(kubeConfigFor(server)), "c29tZS1vcGFxdWUtdG9rZW4", token)))}
 }
 
 // TestPublish: Flux gets a kubeconfig when the cluster has answered to it. At the same address there may be another cluster by now.

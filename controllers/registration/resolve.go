@@ -22,6 +22,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/probe"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
@@ -36,10 +37,11 @@ type candidate struct {
 	former bool
 }
 
-// poolKey is the pool's key of a registration's candidate. The copy in use has one of its own: what the Secret says is probed beside it.
+// poolKey is the pool's key of a registration's candidate. The copy in use has one of its own, with a space, which no key of a Secret has:
+// what the Secret says is probed beside the copy.
 func (c candidate) poolKey(of types.NamespacedName) string {
 	if c.former {
-		return probeKey(of, "in-use")
+		return probeKey(of, "in use")
 	}
 	return probeKey(of, c.key)
 }
@@ -79,6 +81,11 @@ func (r *Reconciler) resolve(ctx context.Context, reg *hubv1.ClusterRegistration
 	}
 	// Without either, it is the last known way in.
 	found.fromSpec = reg.Spec.KubeConfig != nil || obj == nil && reg.Status.Credential != nil && reg.Status.Credential.FromSpec
+	if said := r.refusals(reg, found); len(said) > 0 {
+		status.Set(reg, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, hubv1.CredentialRefusedReason,
+			strings.Join(said, status.Separator)+"; the kubeconfig in use stays in use", r.Clock.Now())
+		return r.withFormer(ctx, reg, found)
+	}
 	keys := make([]string, len(found.candidates))
 	for i, c := range found.candidates {
 		keys[i] = c.key
@@ -88,29 +95,36 @@ func (r *Reconciler) resolve(ctx context.Context, reg *hubv1.ClusterRegistration
 	return found
 }
 
-// orFormer adds the copy of the kubeconfig in use to the candidates if the cluster refuses each of them: it is not silent, and what was
-// accepted may still be. Whoever wrote the Secret sees at once that the credential is refused.
-func (r *Reconciler) orFormer(ctx context.Context, reg *hubv1.ClusterRegistration, found resolution) resolution {
+// refusals returns how the cluster refuses each credential of the Secret in use; none if one of them is not refused, or is the one in use.
+func (r *Reconciler) refusals(reg *hubv1.ClusterRegistration, found resolution) []string {
 	of, inUse := client.ObjectKeyFromObject(reg), reg.Status.Credential
-	if inUse == nil || inUse.SecretName != found.secret || len(found.candidates) == 0 {
-		return found
+	if inUse == nil || inUse.SecretName != found.secret {
+		return nil
 	}
 	var said []string
 	for _, c := range found.candidates {
+		is := c.config.Fingerprint()
+		if is == inUse.Fingerprint {
+			return nil
+		}
 		result, fingerprint, ok := r.Pool.Result(c.poolKey(of))
-		if c.config.Fingerprint() == inUse.Fingerprint || !ok || fingerprint != c.config.Fingerprint() || !result.Refused() {
-			return found
+		if !ok || fingerprint != is || result.Err == nil || !probe.Refuses(result.Err.Reason) {
+			return nil
 		}
 		said = append(said, fmt.Sprintf("Secret %q, key %s: %s", found.secret, c.key, result.Err.Message))
 	}
-	status.Set(reg, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, hubv1.CredentialRefusedReason,
-		strings.Join(said, status.Separator)+"; the kubeconfig in use stays in use", r.Clock.Now())
-	former := r.fromMirror(ctx, reg, resolution{unread: found.unread})
-	for _, c := range former.candidates {
+	return said
+}
+
+// withFormer adds the copy of the kubeconfig in use to the candidates, as the last of them: a cluster that refuses what the Secret says now
+// may accept the copy still.
+func (r *Reconciler) withFormer(ctx context.Context, reg *hubv1.ClusterRegistration, found resolution) resolution {
+	mirrored := r.fromMirror(ctx, reg, resolution{})
+	for _, c := range mirrored.candidates {
 		c.former = true
 		found.candidates = append(found.candidates, c)
 	}
-	found.unread = former.unread
+	found.unread = mirrored.unread
 	return found
 }
 

@@ -196,7 +196,7 @@ func TestFromSpec(t *testing.T) {
 		"WrittenAndWithoutThose": {written, nil, deleted, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(moment),
+			r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(moment), Pool: probe.NewPool(probe.PoolOptions{}),
 				Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub"}, Rules: lenient}}
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "tenants", Name: "one", DeletionTimestamp: tc.deleted}}
 			reg.Spec.KubeConfig, reg.Spec.OriginRef = tc.spec, &hubv1.OriginReference{Kind: "Secret", Name: "one"}

@@ -39,7 +39,7 @@ func (r *Reconciler) suspend(ctx context.Context, reg *hubv1.ClusterRegistration
 	}
 	if facts.Down {
 		facts.DownSince = reachable.LastTransitionTime.Time
-		facts.Refused = reachable.Reason == probe.ReasonUnauthorized || reachable.Reason == probe.ReasonForbidden
+		facts.Refused = probe.Refuses(reachable.Reason)
 		facts.Fleet.Probed, facts.Fleet.Failed = r.Pool.Recent(now.Add(-r.moment())) // looks at all of the fleet
 	}
 	if refused == nil && status.Online(reg) {

@@ -74,7 +74,5 @@ type Result struct {
 // or has not made its own roles.
 func Young(reason string) bool { return quick(reason) || reason == ReasonConnectionRefused }
 
-// Refused returns whether the cluster refuses the credential: it answers, and does not accept who asks.
-func (r Result) Refused() bool {
-	return r.Err != nil && (r.Err.Reason == ReasonUnauthorized || r.Err.Reason == ReasonForbidden)
-}
+// Refuses returns whether a failure is that of a cluster that answers, and refuses the credential.
+func Refuses(reason string) bool { return reason == ReasonUnauthorized || reason == ReasonForbidden }

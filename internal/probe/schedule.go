@@ -40,7 +40,7 @@ type timing struct {
 // quick lists failures that are usual in the first seconds of a cluster: Kamaji's admin.conf is answered with 403 for about
 // a second after Ready, until its ClusterRoleBinding is there.
 func quick(reason string) bool {
-	return reason == ReasonForbidden || reason == ReasonUnauthorized || reason == ReasonNotReady
+	return Refuses(reason) || reason == ReasonNotReady
 }
 
 // after returns the time from a result to the next probe; streak is the number of failures in a row, 0 after an answer.

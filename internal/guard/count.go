@@ -157,7 +157,8 @@ func (c *counter) take(r Removal) bool {
 }
 
 // again returns whether a cluster lost all of these add-ons within the hour, and got them back. Such a cluster may lose them again,
-// whatever is held: the clusters of one edit ask one after the other, as the delay of each ends, and which of them asks first decides nothing.
+// whatever is held: the clusters of one edit ask one after the other, as the delay of each ends, and which of them asks first
+// decides nothing.
 func (c *counter) again(r Removal) bool {
 	m := markOf(r.Cluster)
 	return !slices.ContainsFunc(r.Addons, func(a string) bool { return !c.lost[a][m] })

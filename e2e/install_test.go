@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/manifestchart"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
@@ -191,9 +192,9 @@ func (in *installation) admitted(t *testing.T) {
 	}
 	// Every replica serves the chart, whoever leads: the Service knows no difference.
 	for _, r := range in.replicas {
-		body, err := get(t.Context(), "http://"+r.charts+"/index.yaml")
+		body, err := get(t.Context(), "http://"+r.charts+"/v2/chandler-manifests/manifests/"+manifestchart.Digest())
 		check(t, err)
-		if !strings.Contains(body, "chandler-manifests") {
+		if body != string(manifestchart.Current().Manifest) {
 			t.Errorf("%s serves %q", r.pod.Name, body)
 		}
 	}

@@ -89,7 +89,7 @@ func TestWorkloadIdentity(t *testing.T) {
 
 // shared are the settings of a hub that is installed as it comes.
 var shared = hubconfig.Shared{HubID: "chandler", PlatformNamespaces: []string{"flux-system"},
-	Chart: render.ManifestChart{URL: "http://hub", Name: "c", Version: "1"}}
+	Chart: render.ManifestChart{URL: "http://hub", Name: "c", Digest: "sha256:0"}}
 
 // checked returns the objects in a file that the hub reads. It has checked that the API server would take them.
 func checked(t *testing.T, file, text string) []preview.Object {

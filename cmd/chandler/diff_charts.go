@@ -17,6 +17,7 @@ import (
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/chandler-hub/chandler/internal/diff"
 	"github.com/chandler-hub/chandler/internal/fetch"
@@ -39,7 +40,6 @@ type chartOptions struct {
 	dir                string
 	auth               fetch.Auth
 	fetched            map[string]fetchedOnce
-	hubChart           render.ManifestChart
 	oldLocal, newLocal map[string]string
 }
 
@@ -152,7 +152,6 @@ func (o *chartOptions) atRevision(ctx context.Context, revision, folder string) 
 
 // makers return what makes the objects of both sides.
 func (o *chartOptions) makers(ctx context.Context, in *diff.Input) *diff.Makers {
-	o.hubChart = in.Options.Shared.Chart
 	side := func(fleet *preview.Fleet, local map[string]string) diff.Making {
 		i := inflate.New(&wares{chartOptions: o, fleet: fleet, local: local})
 		i.Work = o.box.Make
@@ -211,10 +210,10 @@ func (w *wares) HasSecret(namespace, name string) bool { return w.fleet.HasSecre
 
 // Chart returns a chart, which is fetched once.
 func (w *wares) Chart(ctx context.Context, spec *sourcev1.HelmChartSpec, s *inflate.Source) (*inflate.Chart, error) {
-	url, _ := s.Spec["url"].(string)
+	if chart, err := w.ownChart(s); chart != nil || err != nil {
+		return chart, err
+	}
 	switch {
-	case s.Kind == sourcev1.HelmRepositoryKind && s.Local == "" && spec.Chart == manifestchart.Name && url == w.hubChart.URL:
-		return w.ownChart(spec.Version)
 	case s.Local != "" && s.Kind == sourcev1.HelmRepositoryKind:
 		return localChart(s.Local, spec)
 	case s.Local != "" && s.Kind == sourcev1.OCIRepositoryKind:
@@ -261,21 +260,18 @@ func localChart(at string, spec *sourcev1.HelmChartSpec) (*inflate.Chart, error)
 	return nil, fmt.Errorf("%s has neither the chart %s nor %s", at, spec.Chart, filepath.Base(archive))
 }
 
-// ownChart returns the chart that the hub serves itself.
-func (w *wares) ownChart(version string) (*inflate.Chart, error) {
-	name := manifestchart.Name + "-" + version + ".tgz"
-	raw := manifestchart.Older()[name]
-	if version == manifestchart.Version || version == "" {
-		raw = manifestchart.Archive()
+// ownChart returns the chart that the hub serves itself, if a source asks for it; nil if not. Its digest says that this is the same.
+func (w *wares) ownChart(s *inflate.Source) (*inflate.Chart, error) {
+	digest, _, _ := unstructured.NestedString(s.Spec, "ref", "digest")
+	is := slices.IndexFunc(manifestchart.All(), func(a *manifestchart.Artifact) bool { return a.Digest() == digest })
+	if s.Kind != sourcev1.OCIRepositoryKind || s.Local != "" || is < 0 {
+		return nil, nil
 	}
-	if raw == nil {
-		return nil, fmt.Errorf("this build of chandler has no version %s of the hub's chart: use the build of the hub", version)
-	}
-	at := filepath.Join(w.dir, name)
-	if err := os.WriteFile(at, raw, 0o600); err != nil {
+	at := filepath.Join(w.dir, manifestchart.Name+".tgz")
+	if err := os.WriteFile(at, manifestchart.All()[is].Archive, 0o600); err != nil {
 		return nil, fmt.Errorf("keep the chart: %w", err)
 	}
-	return &inflate.Chart{Digest: name, Version: version, Path: at}, nil
+	return &inflate.Chart{Digest: digest, Path: at}, nil
 }
 
 // Folder returns the content of a source, which is fetched once.

@@ -20,10 +20,10 @@ func TestRenderTakesWhatTheHubSays(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"Published": {want: []string{"url: http://hub.example.org", "chandler.dev/chart: east"}},
-		"Written":   {[]string{"--chart-url=http://mine.example.org"}, []string{"url: http://mine.example.org", "chandler.dev/chart: east"}},
+		"Published": {want: []string{"url: oci://hub.example.org/chandler-manifests", "chandler.dev/source: east"}},
+		"Written":   {[]string{"--chart-url=http://mine.example.org"}, []string{"url: oci://mine.example.org/chandler-manifests", "chandler.dev/source: east"}},
 		"Elsewhere": {[]string{"--hub-namespace=nowhere", "--platform-namespaces=default"},
-			[]string{"url: http://chandler.nowhere.svc", "chandler.dev/chart: chandler"}},
+			[]string{"url: oci://chandler.nowhere.svc/chandler-manifests", "chandler.dev/source: chandler"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := renderCommand()

@@ -46,7 +46,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 		"how long an add-on that was dropped stays, so that another set may take it over")
 	f.DurationVar(&c.ChartRetention, "chart-retention", 10*time.Minute, "how long a shared HelmChart or source stays after its last use")
 	f.StringVar(&o.chartAddress, "chart-bind-address", ":8082",
-		"address of the Helm repository with the chart that delivers plain manifests, 0 for none")
+		"address of the registry with the chart that delivers plain manifests, 0 for none")
 	f.DurationVar(&c.ProbeInterval, "probe-interval", time.Minute, "time between two probes of a cluster that answers")
 	f.BoolVar(&c.ClusterProfiles, "cluster-profiles", false,
 		"show each registration to other tools as a ClusterProfile (multicluster.x-k8s.io), if that CRD is installed")

@@ -49,7 +49,7 @@ func TestDefaults(t *testing.T) {
 			HubID:              "chandler",
 			PlatformNamespaces: []string{"chandler-system", "flux-system"},
 			Origins:            origin.Policy{SecretNamespaces: []string{"chandler-system", "flux-system"}},
-			Chart:              render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: "chandler-manifests", Version: manifestchart.Version},
+			Chart:              render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: "chandler-manifests", Digest: manifestchart.Digest()},
 		},
 		Rules:            kubeconfig.Rules{ForbiddenHosts: hub.hosts, ForbiddenAddrs: hub.addrs},
 		DeselectionDelay: 5 * time.Minute,
@@ -73,13 +73,13 @@ func TestFlags(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "hub")
 	c := complete(t, apiServer{}, "--hub-id=eu", "--register-all=kamaji,capi", "--allow-target-cidrs=127.0.0.0/8,::1/128", "--deny-target-cidrs=10.244.0.0/16",
 		"--allow-insecure-tls", "--allow-services", "--concurrent=1", "--probe-interval=1s", "--deselection-delay=0", "--teardown-grace=0", "--removal-delay=0",
-		"--chart-retention=0", "--chart-url=http://hub.example.org/charts")
+		"--chart-retention=0", "--chart-url=http://hub.example.org:5000")
 	want := &hubconfig.Config{
 		Shared: hubconfig.Shared{
 			HubID:              "eu",
 			PlatformNamespaces: []string{"hub", "flux-system"},
 			Origins:            origin.Policy{RegisterAll: []string{"kamaji", "capi"}, SecretNamespaces: []string{"hub", "flux-system"}},
-			Chart:              render.ManifestChart{URL: "http://hub.example.org/charts", Name: "chandler-manifests", Version: manifestchart.Version},
+			Chart:              render.ManifestChart{URL: "http://hub.example.org:5000", Name: "chandler-manifests", Digest: manifestchart.Digest()},
 		},
 		Rules: kubeconfig.Rules{
 			AllowInsecureTLS: true,

@@ -25,13 +25,17 @@ func TestLacks(t *testing.T) {
 		flux  func(*helmv2.HelmRelease)
 		again bool
 	}{
-		"the chart":                      {&sourcev1.HelmChart{}, func(*helmv2.HelmRelease) {}, true},
-		"its repository":                 {&sourcev1.HelmRepository{}, func(*helmv2.HelmRelease) {}, true},
-		"and Flux leaves it alone":       {&sourcev1.HelmChart{}, func(o *helmv2.HelmRelease) { o.Spec.Suspend = true }, false},
-		"and Flux has not looked for it": {&sourcev1.HelmChart{}, func(o *helmv2.HelmRelease) { o.Status.Conditions = nil }, false},
+		"the chart of a set":             {&sourcev1.HelmChart{}, func(*helmv2.HelmRelease) {}, true},
+		"the hub's chart":                {&sourcev1.OCIRepository{}, func(*helmv2.HelmRelease) {}, true},
+		"and Flux leaves it alone":       {&sourcev1.OCIRepository{}, func(o *helmv2.HelmRelease) { o.Spec.Suspend = true }, false},
+		"and Flux has not looked for it": {&sourcev1.OCIRepository{}, func(o *helmv2.HelmRelease) { o.Status.Conditions = nil }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedRoom(t, addonsOf(roomSet, "1", manifestsAddon())...)
+			addon, list := manifestsAddon(), client.ObjectList(&sourcev1.OCIRepositoryList{})
+			if _, ok := tc.gone.(*sourcev1.HelmChart); ok {
+				addon, list = chartAddon("app", nil), &sourcev1.HelmChartList{}
+			}
+			m := newServedRoom(t, addonsOf(roomSet, "1", addon)...)
 			m.settle()
 			m.must(m.api.DeleteAllOf(t.Context(), tc.gone, client.InNamespace("flux-system")))
 			o := m.object(roomCluster, "app").(*helmv2.HelmRelease)
@@ -40,11 +44,9 @@ func TestLacks(t *testing.T) {
 			tc.flux(o)
 			m.must(m.api.Update(t.Context(), o))
 			m.must(m.reconcile(roomCluster))
-			charts, repositories := &sourcev1.HelmChartList{}, &sourcev1.HelmRepositoryList{}
-			m.must(m.api.List(t.Context(), charts))
-			m.must(m.api.List(t.Context(), repositories))
-			if got := len(charts.Items) == 1 && len(repositories.Items) == 1; got != tc.again {
-				t.Errorf("%d charts, %d repositories", len(charts.Items), len(repositories.Items))
+			m.must(m.api.List(t.Context(), list))
+			if got := apimeta.LenList(list) == 1; got != tc.again {
+				t.Errorf("there are %d", apimeta.LenList(list))
 			}
 		})
 	}
@@ -59,7 +61,7 @@ func TestLacksForGood(t *testing.T) {
 		missing bool
 	}{
 		"somebody else's": {releaseAddon("app"), "OCIRepository", true},
-		"the hub's":       {manifestsAddon(), "HelmChart", false},
+		"the hub's":       {chartAddon("app", nil), "HelmChart", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newServedRoom(t, addonsOf(roomSet, "1", tc.addon)...)
@@ -90,7 +92,7 @@ func TestRefused(t *testing.T) {
 		addon map[string]any
 		make  func(m *room)
 	}{
-		"the hub's chart": {manifestsAddon(), func(m *room) {
+		"a set's chart": {chartAddon("app", nil), func(m *room) {
 			charts := &sourcev1.HelmChartList{}
 			m.must(m.api.List(t.Context(), charts))
 			charts.Items[0].Status.Conditions = refused(&charts.Items[0])

@@ -182,14 +182,21 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) *object
 }
 
 // chartOf returns the name of the chart that one of the hub's HelmReleases asks for, from the HelmChart that the hub
-// made of its template; "" if it refers to something else.
+// made of its template, or the hub's own chart; "" if it refers to something else.
 func (r *Reconciler) chartOf(ctx context.Context, hr *helmv2.HelmRelease) (string, error) {
 	ref := hr.Spec.ChartRef
-	if ref == nil || ref.Kind != sourcev1.HelmChartKind {
+	if ref == nil {
+		return "", nil
+	}
+	key := types.NamespacedName{Namespace: cmp.Or(ref.Namespace, hr.Namespace), Name: ref.Name}
+	switch ref.Kind {
+	case sourcev1.OCIRepositoryKind:
+		return r.ownChart(ctx, key)
+	case sourcev1.HelmChartKind:
+	default:
 		return "", nil
 	}
 	chart := &sourcev1.HelmChart{}
-	key := types.NamespacedName{Namespace: cmp.Or(ref.Namespace, hr.Namespace), Name: ref.Name}
 	if err := r.Client.Get(ctx, key, chart, client.UnsafeDisableDeepCopy); err != nil {
 		return "", client.IgnoreNotFound(err)
 	}
@@ -197,6 +204,18 @@ func (r *Reconciler) chartOf(ctx context.Context, hr *helmv2.HelmRelease) (strin
 		return "", nil
 	}
 	return path.Base(chart.Spec.Chart), nil
+}
+
+// ownChart returns the name of the hub's own chart if a source is of it, in whatever version; "" if not.
+func (r *Reconciler) ownChart(ctx context.Context, key types.NamespacedName) (string, error) {
+	source := &sourcev1.OCIRepository{}
+	if err := r.Client.Get(ctx, key, source, client.UnsafeDisableDeepCopy); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	if ref := source.Spec.Reference; ref != nil && key.Name == identity.ChartRepository(r.Config.HubID, ref.Digest) {
+		return r.Config.Chart.Name, nil
+	}
+	return "", nil
 }
 
 // steps returns what is to be done with each object. What a Team's sets deliver has a plan of its own.

@@ -79,7 +79,7 @@ func TestReinstallIsAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newServedRoom(t, addonsOf(roomSet, "1", tc.from)...)
-			m.r.Config.Chart = render.ManifestChart{URL: "http://hub", Name: "ours", Version: "1"}
+			m.r.Config.Chart = render.ManifestChart{URL: "http://hub", Name: "ours", Digest: "sha256:0"}
 			m.settle()
 			before := m.object(roomCluster, "app")
 			if before == nil || m.addon("app").State != hubv1.AddonReady {

@@ -3,6 +3,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -258,7 +259,11 @@ func (m *room) flux() {
 // chartOf returns the name of the chart that Flux finds for a HelmRelease.
 func (m *room) chartOf(o *helmv2.HelmRelease) string {
 	ref, chart := o.Spec.ChartRef, &sourcev1.HelmChart{}
-	if ref.Kind != sourcev1.HelmChartKind {
+	if source := (&sourcev1.OCIRepository{}); ref.Kind != sourcev1.HelmChartKind {
+		err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: cmp.Or(ref.Namespace, o.Namespace), Name: ref.Name}, source)
+		if err == nil && source.Spec.Reference.Digest == m.r.Config.Chart.Digest {
+			return m.r.Config.Chart.Name
+		}
 		return "chart-of-" + ref.Name
 	}
 	m.must(m.api.Get(m.t.Context(), types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, chart))

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// askForChart asks the hub's Service for the index of its charts, over and over, and returns what went wrong. Each request is a
+// askForChart asks the hub's Service whether it is a registry, as Flux does first, over and over, and returns what went wrong. Each request is a
 // connection of its own, as Flux's are.
 func askForChart(ctx context.Context) (failures []string) {
 	c := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for n := 1; ctx.Err() == nil; n++ {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://chandler."+namespace+".svc.cluster.local/index.yaml", nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://chandler."+namespace+".svc.cluster.local/v2/", nil)
 		if err != nil {
 			return []string{err.Error()}
 		}

@@ -35,7 +35,7 @@ spec:
 // through what the hub needs is what everything else shows, since it holds all the time.
 func (in *installation) isolated(t *testing.T) {
 	expect.NoError(t, in.Load(t.Context(), node.HelloImage("local.test/hello:1", filepath.Join(node.Dir(), "hello"))))
-	charts, metrics := "http://chandler."+namespace+".svc.cluster.local/index.yaml", "http://chandler-metrics."+namespace+".svc.cluster.local:8080/"
+	charts, metrics := "http://chandler."+namespace+".svc.cluster.local/v2/", "http://chandler-metrics."+namespace+".svc.cluster.local:8080/"
 	for _, from := range []string{"flux-system", "default"} {
 		expect.Apply(t, in.Client, fmt.Sprintf(asker, from))
 		expect.Soon(t, "somebody in "+from+" reaches the hub's metrics", func() error { return in.ask(t.Context(), from, metrics) })

@@ -38,10 +38,15 @@ func (s *shelf) Source(kind, namespace, name string) *inflate.Source {
 
 func (s *shelf) Local(string, string, string) string { return "" }
 
-func (s *shelf) Chart(_ context.Context, spec *sourcev1.HelmChartSpec, _ *inflate.Source) (*inflate.Chart, error) {
+func (s *shelf) Chart(_ context.Context, spec *sourcev1.HelmChartSpec, source *inflate.Source) (*inflate.Chart, error) {
 	name := spec.Chart + "-" + spec.Version
+	own := source != nil && source.Kind == sourcev1.OCIRepositoryKind
+	if own {
+		ref, _ := source.Spec["ref"].(map[string]any)
+		name = fmt.Sprint(ref["digest"])
+	}
 	s.asked[name]++
-	if spec.Chart == manifestchart.Name {
+	if own && name == manifestchart.Digest() {
 		files, err := archive.LoadArchiveFiles(bytes.NewReader(manifestchart.Archive()))
 		return &inflate.Chart{Digest: name, Files: files}, err
 	}

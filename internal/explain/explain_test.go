@@ -44,7 +44,7 @@ func load(t *testing.T, file string) *explain.Input {
 	in := &explain.Input{
 		Shared: hubconfig.Shared{
 			HubID: "chandler", PlatformNamespaces: []string{"chandler-system"},
-			Chart: render.ManifestChart{URL: "http://chandler", Name: "manifests", Version: "1.0.0"},
+			Chart: render.ManifestChart{URL: "http://chandler", Name: "manifests", Digest: "sha256:0"},
 		},
 		Now: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC),
 	}

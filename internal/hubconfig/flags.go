@@ -5,6 +5,7 @@ package hubconfig
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -36,8 +37,8 @@ func (s *Shared) AddFlags(f *pflag.FlagSet, namespace string) {
 	f.StringSliceVar(&s.Origins.SecretNamespaces, "secret-namespaces", nil,
 		"namespaces in which a labelled Secret registers a cluster, beside those with label chandler.dev/register-secrets; * for all (default: "+
 			"the platform namespaces)")
-	f.StringVar(&s.Chart.URL, "chart-url", "", "where Flux reaches the Helm repository with the chart that delivers plain manifests "+
-		"(default: Service chandler in the hub's own namespace)")
+	f.StringVar(&s.Chart.URL, "chart-url", "", "where Flux reaches the registry with the chart that delivers plain manifests, "+
+		"as http://host:port (default: Service chandler in the hub's own namespace)")
 	f.StringSliceVar(&s.FluxShards, "flux-shards", nil,
 		"values of the label sharding.fluxcd.io/key that Flux's controllers select by: each cluster is served by one of them")
 	f.StringSliceVar(&s.FluxTenantShards, "flux-tenant-shards", nil,
@@ -60,7 +61,7 @@ func (s *Shared) Complete(namespace string) error {
 	if len(s.Origins.SecretNamespaces) == 0 {
 		s.Origins.SecretNamespaces = s.PlatformNamespaces
 	}
-	s.Chart.Name, s.Chart.Version = manifestchart.Name, manifestchart.Version
+	s.Chart.Name, s.Chart.Digest = manifestchart.Name, manifestchart.Digest()
 	if s.Chart.URL == "" {
 		s.Chart.URL = fmt.Sprintf("http://chandler.%s.svc", namespace)
 	}
@@ -93,6 +94,10 @@ func (s *Shared) check() error {
 		if slices.Contains(s.FluxShards, shard) {
 			return fmt.Errorf("--flux-tenant-shards %q is in --flux-shards too: name shards that serve no cluster of the platform", shard)
 		}
+	}
+	if u, err := url.Parse(s.Chart.URL); s.Chart.URL != "" && (err != nil || u.Host == "" || strings.TrimSuffix(u.Path, "/") != "" ||
+		u.Scheme != "http" && u.Scheme != "https") {
+		return fmt.Errorf("--chart-url %q: write http:// or https://, a host, a port if it is not the usual one, and no path", s.Chart.URL)
 	}
 	for _, kind := range s.Origins.RegisterAll {
 		if !slices.Contains(origin.Flags(), kind) {

@@ -97,9 +97,9 @@ func Chart(chart, hash string) string {
 // Source returns the name of a source that a set keeps, with the given content hash.
 func Source(set, source, hash string) string { return join(hash, set, source) }
 
-// ChartRepository returns the name of the source of the hub's own chart.
-func ChartRepository(hubID string) string {
-	return name(digest(cutHash, "charts", hubID), "chandler", "manifests")
+// ChartRepository returns the name of the source of the hub's own chart with a digest.
+func ChartRepository(hubID, chart string) string {
+	return name(digest(cutHash, "charts", hubID, chart), "chandler", "manifests")
 }
 
 // LabelValue returns s if it fits a label value, and otherwise a shortened s with a hash.

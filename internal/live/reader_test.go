@@ -130,7 +130,7 @@ func (s *apiServer) reader(t *testing.T) *live.Reader {
 		t.Fatal(err)
 	}
 	return &live.Reader{Client: c, Hub: hubconfig.Shared{
-		HubID: "chandler", PlatformNamespaces: []string{"chandler-system"}, Chart: render.ManifestChart{URL: "http://chandler", Name: "m", Version: "1.0.0"},
+		HubID: "chandler", PlatformNamespaces: []string{"chandler-system"}, Chart: render.ManifestChart{URL: "http://chandler", Name: "m", Digest: "sha256:0"},
 	}}
 }
 

@@ -6,25 +6,31 @@ import (
 	"bytes"
 	"net/http" //nolint:depguard // the handler that serves the chart from memory
 	"time"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Handler serves the Helm repository: its index, and the archives of all versions of the chart next to it.
+// Handler serves the versions of the chart as a registry does that has nothing else, and no tags: whoever asks has to know a digest
+// (https://github.com/opencontainers/distribution-spec, "Pull").
 func Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /index.yaml", content("application/yaml", Index()))
-	mux.Handle("GET /"+archiveName, content("application/gzip", Archive()))
-	for name, archive := range Older() {
-		mux.Handle("GET /"+name, content("application/gzip", archive))
+	mux.HandleFunc("GET /v2/{$}", func(http.ResponseWriter, *http.Request) {})
+	for _, a := range All() {
+		mux.Handle("GET /v2/"+Name+"/manifests/"+digest(a.Manifest), content(ocispec.MediaTypeImageManifest, a.Manifest))
+		for _, data := range [][]byte{a.Config, a.Archive} {
+			mux.Handle("GET /v2/"+Name+"/blobs/"+digest(data), content("application/octet-stream", data))
+		}
 	}
 	return mux
 }
 
 // content serves bytes that never change.
 func content(contentType string, data []byte) http.Handler {
-	etag := `"` + digest(data) + `"`
+	is := digest(data)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", contentType)
-		w.Header().Set("ETag", etag)
+		w.Header().Set("Docker-Content-Digest", is)
+		w.Header().Set("ETag", `"`+is+`"`)
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 	})
 }

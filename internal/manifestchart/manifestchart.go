@@ -8,16 +8,18 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
-	"fmt"
+	"encoding/json"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	godigest "github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
 const (
@@ -48,8 +50,7 @@ var older embed.FS
 // fileNames is the order in the archive. Helm wants Chart.yaml first.
 var fileNames = []string{"Chart.yaml", "templates/_documents.tpl", "templates/_secrets.tpl", "templates/objects.yaml", "values.yaml"}
 
-// epoch is the time of every file in the archive and of the index, so that the bytes do not depend on when they are
-// made.
+// epoch is the time of every file in the archive, so that the bytes do not depend on when they are made.
 var epoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Archive returns the chart as Helm packages it. The bytes are the same in every process, because source-controller
@@ -81,31 +82,56 @@ var archive = sync.OnceValue(func() []byte {
 	return out.Bytes()
 })
 
-// Index returns the index.yaml of a Helm repository with the chart, and with its former versions. The caller must not change it.
-func Index() []byte { return index() }
+// Artifact is a version of the chart as a registry keeps it: the blobs by their digests, and the manifest that names them.
+type Artifact struct {
+	// Manifest is an OCI image manifest, as helm push makes one.
+	Manifest []byte
+	// Config and Archive are its blobs.
+	Config, Archive []byte
+}
 
-var index = sync.OnceValue(func() []byte {
-	var out bytes.Buffer
-	made := epoch.Format(time.RFC3339)
-	fmt.Fprintf(&out, "apiVersion: v1\nentries:\n  %s:\n", Name)
-	versions := Older()
-	versions[archiveName] = Archive()
-	for _, name := range slices.Backward(slices.Sorted(maps.Keys(versions))) {
-		version := strings.TrimSuffix(strings.TrimPrefix(name, Name+"-"), archiveSuffix)
-		fmt.Fprintf(&out, `  - apiVersion: v2
-    created: "%[4]s"
-    description: Applies the Kubernetes objects that its values hold.
-    digest: %[5]s
-    name: %[1]s
-    type: application
-    urls:
-    - %[3]s
-    version: %[2]s
-`, Name, version, name, made, digest(versions[name]))
+// Digest returns the digest of the manifest. Whoever fetches by it can be given no other chart, not even by whoever is on the network
+// between: the manifest names the digest of the archive.
+func (a *Artifact) Digest() string { return digest(a.Manifest) }
+
+// Current returns the current version. The caller must not change it.
+func Current() *Artifact { return current() }
+
+var current = sync.OnceValue(func() *Artifact { return artifact(Version, Archive()) })
+
+// Digest returns the digest by which Flux asks for the current version.
+func Digest() string { return Current().Digest() }
+
+// All returns the artifacts of all versions. The caller must not change them.
+func All() []*Artifact { return all() }
+
+var all = sync.OnceValue(func() []*Artifact {
+	out := []*Artifact{Current()}
+	older := Older()
+	for _, name := range slices.Sorted(maps.Keys(older)) {
+		out = append(out, artifact(strings.TrimSuffix(strings.TrimPrefix(name, Name+"-"), archiveSuffix), older[name]))
 	}
-	fmt.Fprintf(&out, "generated: \"%s\"\n", made)
-	return out.Bytes()
+	return out
 })
+
+// artifact returns a version of the chart with its manifest. The media types are Helm's (https://helm.sh/docs/topics/registries, "Helm
+// chart manifest").
+func artifact(version string, archive []byte) *Artifact {
+	config, err := json.Marshal(map[string]string{"apiVersion": "v2", "name": Name, "type": "application", "version": version})
+	must(err)
+	manifest, err := json.Marshal(ocispec.Manifest{
+		Versioned: specs.Versioned{SchemaVersion: 2},
+		MediaType: ocispec.MediaTypeImageManifest,
+		Config:    blob("application/vnd.cncf.helm.config.v1+json", config),
+		Layers:    []ocispec.Descriptor{blob("application/vnd.cncf.helm.chart.content.v1.tar+gzip", archive)},
+	})
+	must(err)
+	return &Artifact{Manifest: manifest, Config: config, Archive: archive}
+}
+
+func blob(mediaType string, data []byte) ocispec.Descriptor {
+	return ocispec.Descriptor{MediaType: mediaType, Digest: godigest.FromBytes(data), Size: int64(len(data))}
+}
 
 // Older returns the archives of former versions by their names.
 func Older() map[string][]byte {
@@ -120,10 +146,7 @@ func Older() map[string][]byte {
 	return out
 }
 
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
+func digest(data []byte) string { return godigest.FromBytes(data).String() }
 
 // must is for writes into memory and reads of embedded files, which cannot fail.
 func must(err error) {

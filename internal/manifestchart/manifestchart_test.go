@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -18,17 +19,18 @@ import (
 	"strings"
 	"testing"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"sigs.k8s.io/yaml"
 )
 
 // archiveDigest pins the archive. A change of the chart must come with a change of Version, in Chart.yaml too: a hub
 // that is being updated serves the old bytes and the new ones at the same time, and they need different names.
-const archiveDigest = "28fc643bd5a4665a206b34f92ae4e8efe014d432a377aa19c5bbb0f90ec2279d"
+const archiveDigest = "sha256:28fc643bd5a4665a206b34f92ae4e8efe014d432a377aa19c5bbb0f90ec2279d"
 
 // olderDigests pins what former versions were. They are served as they were: Flux takes other bytes for another chart.
 var olderDigests = map[string]string{
-	"chandler-manifests-1.1.0.tgz": "a8a2698d7c95734d6149273983f647304e29d17b677597009ee1769b39b286d3",
-	"chandler-manifests-1.0.0.tgz": "bc3c5bf7482a59c765a070400167711ba7f40edc0daf79c263da9d6a6100fa8e",
+	"chandler-manifests-1.1.0.tgz": "sha256:a8a2698d7c95734d6149273983f647304e29d17b677597009ee1769b39b286d3",
+	"chandler-manifests-1.0.0.tgz": "sha256:bc3c5bf7482a59c765a070400167711ba7f40edc0daf79c263da9d6a6100fa8e",
 }
 
 func TestArchiveIsPinned(t *testing.T) {
@@ -94,13 +96,11 @@ func TestArchiveHasTheChart(t *testing.T) {
 	}
 }
 
-type metadata struct {
-	APIVersion, Name, Version, Type, Description, Digest string
-	URLs                                                 []string
-}
-
-func TestIndexHasTheChart(t *testing.T) {
-	var chart metadata
+// TestArtifacts: a manifest names what is in its blobs, for each version. Its own digest is pinned: it is in the name of the source, so a new
+// one reaches clusters as a new chart does.
+func TestArtifacts(t *testing.T) {
+	const manifestDigest = "sha256:3d35c1f8634555e744511e24f8e6b7abadaa33a69ecbcaeca8164fa6d9975d00"
+	var chart struct{ Name, Version string }
 	data, err := files.ReadFile("chart/Chart.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -111,62 +111,51 @@ func TestIndexHasTheChart(t *testing.T) {
 	if chart.Name != Name || chart.Version != Version {
 		t.Errorf("Chart.yaml has %s %s, the constants %s %s", chart.Name, chart.Version, Name, Version)
 	}
-	var index struct {
-		APIVersion string
-		Entries    map[string][]metadata
+	if Digest() != manifestDigest {
+		t.Errorf("the manifest has the digest %s: change the pin if the chart has changed, and find out why if not", Digest())
 	}
-	if err := yaml.Unmarshal(Index(), &index); err != nil {
-		t.Fatal(err)
+	if len(All()) != 1+len(olderDigests) {
+		t.Errorf("there are %d artifacts", len(All()))
 	}
-	if index.APIVersion != "v1" || len(index.Entries) != 1 || len(index.Entries[Name]) != 1+len(olderDigests) {
-		t.Fatalf("got\n%s", Index())
-	}
-	for _, e := range index.Entries[Name][1:] {
-		if name := Name + "-" + e.Version + ".tgz"; e.Digest != olderDigests[name] || len(e.URLs) != 1 || e.URLs[0] != name {
-			t.Errorf("a former version is listed as %+v", e)
+	for _, a := range All() {
+		var manifest ocispec.Manifest
+		if err := json.Unmarshal(a.Manifest, &manifest); err != nil {
+			t.Fatal(err)
+		}
+		if manifest.SchemaVersion != 2 || len(manifest.Layers) != 1 || manifest.Layers[0].Digest.String() != digest(a.Archive) ||
+			manifest.Layers[0].Size != int64(len(a.Archive)) || manifest.Config.Digest.String() != digest(a.Config) {
+			t.Errorf("got %s", a.Manifest)
 		}
 	}
-	got := index.Entries[Name][0]
-	if got.Digest != digest(Archive()) || len(got.URLs) != 1 || got.URLs[0] != Name+"-"+Version+".tgz" {
-		t.Errorf("the index has the digest %s and the URLs %v", got.Digest, got.URLs)
-	}
-	got.Digest, got.URLs = "", nil
-	if g, c := toYAML(t, got), toYAML(t, chart); g != c {
-		t.Errorf("the index has\n%s\nChart.yaml\n%s", g, c)
-	}
 }
 
-func toYAML(t *testing.T, v any) string {
-	t.Helper()
-	data, err := yaml.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
+// TestHandler asks what Flux asks: whether this is a registry, and for a manifest and its blobs by their digests.
 func TestHandler(t *testing.T) {
 	h := Handler()
-	archiveTag, indexTag := `"`+digest(Archive())+`"`, `"`+digest(Index())+`"`
+	tag := func(data []byte) string { return `"` + digest(data) + `"` }
+	now := Current()
+	manifest, config, chart := "/v2/chandler-manifests/manifests/"+now.Digest(), "/v2/chandler-manifests/blobs/"+digest(now.Config), "/v2/chandler-manifests/blobs/"+archiveDigest
+	const manifestType, blobType = "application/vnd.oci.image.manifest.v1+json", "application/octet-stream"
+	older := Older()["chandler-manifests-1.0.0.tgz"]
 	for _, c := range []struct {
 		method, path, ifNoneMatch string
 		status                    int
 		contentType, etag         string
 		body                      []byte
 	}{
-		{"GET", "/index.yaml", "", 200, "application/yaml", indexTag, Index()},
-		{"HEAD", "/index.yaml", "", 200, "application/yaml", indexTag, nil},
-		{"GET", "/index.yaml", indexTag, 304, "", indexTag, nil},
-		{"GET", "/index.yaml", archiveTag, 200, "application/yaml", indexTag, Index()},
-		{"GET", "/chandler-manifests-1.2.0.tgz", "", 200, "application/gzip", archiveTag, Archive()},
-		{"GET", "/chandler-manifests-1.0.0.tgz", "", 200, "application/gzip", `"` + olderDigests["chandler-manifests-1.0.0.tgz"] + `"`, Older()["chandler-manifests-1.0.0.tgz"]},
-		{"HEAD", "/chandler-manifests-1.2.0.tgz", "", 200, "application/gzip", archiveTag, nil},
-		{"GET", "/chandler-manifests-1.2.0.tgz", archiveTag, 304, "", archiveTag, nil},
-		{"POST", "/index.yaml", "", 405, "", "", nil},
-		{"DELETE", "/chandler-manifests-1.2.0.tgz", "", 405, "", "", nil},
+		{"GET", "/v2/", "", 200, "", "", nil},
+		{"GET", manifest, "", 200, manifestType, tag(now.Manifest), now.Manifest},
+		{"HEAD", manifest, "", 200, manifestType, tag(now.Manifest), nil},
+		{"GET", manifest, tag(now.Manifest), 304, "", tag(now.Manifest), nil},
+		{"GET", config, "", 200, blobType, tag(now.Config), now.Config},
+		{"GET", chart, "", 200, blobType, tag(Archive()), Archive()},
+		{"GET", "/v2/chandler-manifests/blobs/" + olderDigests["chandler-manifests-1.0.0.tgz"], "", 200, blobType, tag(older), older},
+		{"GET", "/v2/chandler-manifests/manifests/1.2.0", "", 404, "", "", nil},
+		{"GET", "/v2/chandler-manifests/tags/list", "", 404, "", "", nil},
+		{"PUT", manifest, "", 405, "", "", nil},
+		{"DELETE", chart, "", 405, "", "", nil},
 		{"GET", "/", "", 404, "", "", nil},
-		{"GET", "/index.yaml/", "", 404, "", "", nil},
-		{"GET", "/chandler-manifests-0.9.0.tgz", "", 404, "", "", nil},
+		{"GET", "/index.yaml", "", 404, "", "", nil},
 	} {
 		r := httptest.NewRequest(c.method, c.path, nil)
 		if c.ifNoneMatch != "" {
@@ -189,11 +178,13 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// TestHandlerOverHTTP is for what a recorder does not do: the length of a HEAD, and a handler below a path.
+// TestHandlerOverHTTP is for what a recorder does not do: the length of a HEAD.
 func TestHandlerOverHTTP(t *testing.T) {
-	s := httptest.NewServer(http.StripPrefix("/charts", Handler()))
+	s := httptest.NewServer(Handler())
 	defer s.Close()
-	for path, want := range map[string]int{"/charts/index.yaml": len(Index()), "/charts/" + archiveName: len(Archive())} {
+	for path, want := range map[string]int{
+		"/v2/chandler-manifests/manifests/" + Digest(): len(Current().Manifest), "/v2/chandler-manifests/blobs/" + archiveDigest: len(Archive()),
+	} {
 		for _, method := range []string{"GET", "HEAD"} {
 			r, err := http.NewRequest(method, s.URL+path, nil)
 			if err != nil {

@@ -28,7 +28,7 @@ func options() preview.Options {
 	return preview.Options{
 		Shared: hubconfig.Shared{
 			HubID: "chandler", PlatformNamespaces: []string{"flux-system"},
-			Chart: render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: manifestchart.Name, Version: manifestchart.Version},
+			Chart: render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: manifestchart.Name, Digest: manifestchart.Digest()},
 		},
 		Now: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC),
 	}

@@ -71,7 +71,7 @@ func TestObjectsAreNotMergedIntoAnExpression(t *testing.T) {
 		overlays: [{name: o, clusterSelector: {matchLabels: {region: eu}}, addons: [{name: a, manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}]}}]}]}`
 	p := programOfSpec(t, text)
 	to, in := fleetInput(1)
-	to.Chart = render.ManifestChart{URL: "http://charts", Name: "c", Version: "1"}
+	to.Chart = render.ManifestChart{URL: "http://charts", Name: "c", Digest: "sha256:0"}
 	r, err := render.Render(p, to, in)
 	if err != nil {
 		t.Fatal(err)

@@ -88,7 +88,7 @@ func TestHostileReferences(t *testing.T) {
 		t.Fatal(err)
 	}
 	to, in := fleetInput(1)
-	to.Chart = render.ManifestChart{URL: "http://chandler", Name: "manifests", Version: "1.0.0"}
+	to.Chart = render.ManifestChart{URL: "http://chandler", Name: "manifests", Digest: "sha256:0"}
 	begin := time.Now()
 	r, err := render.Render(p, to, in)
 	if err != nil || len(r.Refs) > 1000 || len(r.Missing) > 1000 {
@@ -274,7 +274,7 @@ func TestManyVariablesAreRefusedInShort(t *testing.T) {
 func TestManyMistakesAreToldInShort(t *testing.T) {
 	p := programOfSpec(t, "selectAll: true\naddons:\n- {name: a, manifests: {objects: \"<< lists.range(9999).map(x, {}) >>\"}}\n")
 	to, in := fleetInput(1)
-	to.Chart = render.ManifestChart{URL: "http://chandler", Name: "manifests", Version: "1.0.0"}
+	to.Chart = render.ManifestChart{URL: "http://chandler", Name: "manifests", Digest: "sha256:0"}
 	r, err := render.Render(p, to, in)
 	if err != nil || len(r.Failed["a"]) == 0 {
 		t.Fatalf("%v, %v", r.Failed, err)

@@ -39,9 +39,10 @@ type Target struct {
 
 // ManifestChart is the chart that delivers plain manifests (package manifestchart).
 type ManifestChart struct {
-	// URL of the Helm repository, as Flux reaches it.
-	URL           string
-	Name, Version string
+	// URL of the registry, as Flux reaches it: http or https, host and port.
+	URL string
+	// Name of the chart, and the digest by which Flux asks for it.
+	Name, Digest string
 }
 
 // Input is what the hub knows about the cluster.

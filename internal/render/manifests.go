@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -126,11 +127,10 @@ func (r *renderer) manifests(a *compile.Addon, body map[string]any) ([]release, 
 		return nil, nil, err
 	}
 	spec := map[string]any{
-		"chart": map[string]any{"spec": map[string]any{
-			"chart": r.t.Chart.Name, "version": r.t.Chart.Version, "interval": "1h",
-			"sourceRef": map[string]any{"kind": sourcev1.HelmRepositoryKind, "name": identity.ChartRepository(r.t.HubID)},
-		}},
-		"values": from.values(),
+		"chartRef": map[string]any{"kind": sourcev1.OCIRepositoryKind, "name": identity.ChartRepository(r.t.HubID, r.t.Chart.Digest)},
+		"values":   from.values(),
+		// Objects that take the place of another chart are asked for as another chart is (out.Chart).
+		"upgrade": map[string]any{"chartNameChangeStrategy": string(helmv2.ChartNameChangeStrategyReinstall)},
 	}
 	for _, f := range []string{"interval", "timeout", "targetNamespace"} {
 		if v, ok := body[f]; ok {
@@ -164,13 +164,27 @@ func hasKeys(keys []string, meant string) string {
 	return "it has " + status.List(keys, 3) + nearest.Meant(meant, keys)
 }
 
-// chartRepository returns the source of the hub's own chart. The hub updates it in place: the hub's address is not
-// part of what a cluster gets.
+// chartArchive is the media type of a chart's archive in a registry (https://helm.sh/docs/topics/registries).
+const chartArchive = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+
+// chartRepository returns the source of the hub's own chart. Flux asks for the chart by its digest, and refuses any other bytes: add-ons
+// and the rights of Teams are installed with it as an administrator, and the network between is not the hub's. The hub updates the
+// address in place, which is not part of what a cluster gets; another digest is another source.
 func (r *renderer) chartRepository() (Shared, error) {
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"url": r.t.Chart.URL, "interval": "1h"}}}
-	u.SetGroupVersionKind(sourceKind(sourcev1.HelmRepositoryKind))
+	host, insecure := strings.CutPrefix(r.t.Chart.URL, "http://")
+	spec := map[string]any{
+		"url":           "oci://" + strings.TrimSuffix(strings.TrimPrefix(host, "https://"), "/") + "/" + r.t.Chart.Name,
+		"interval":      "1h",
+		"ref":           map[string]any{"digest": r.t.Chart.Digest},
+		"layerSelector": map[string]any{"mediaType": chartArchive, "operation": sourcev1.OCILayerCopy},
+	}
+	if insecure {
+		spec["insecure"] = true
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetGroupVersionKind(sourceKind(sourcev1.OCIRepositoryKind))
 	u.SetNamespace(r.t.Namespace)
-	u.SetName(identity.ChartRepository(r.t.HubID))
+	u.SetName(identity.ChartRepository(r.t.HubID, r.t.Chart.Digest))
 	u.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "chandler", hubv1.SourceLabel: r.t.HubID})
 	hash, err := stamp(u)
 	return Shared{Object: u, Hash: hash, InPlace: true}, err

@@ -57,7 +57,7 @@ func TestObjectOverExpression(t *testing.T) {
 				in.Overrides = []hubv1.Override{{AddonBody: hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(tc.override)}}, Name: "a"}}
 			}
 			to := target("tenant1")
-			to.Chart = render.ManifestChart{URL: "http://hub.example.org", Name: "chandler-manifests", Version: "1.0.0"}
+			to.Chart = render.ManifestChart{URL: "http://hub.example.org", Name: "chandler-manifests", Digest: "sha256:0"}
 			got, err := render.Render(p, to, in)
 			if err != nil {
 				t.Fatal(err)

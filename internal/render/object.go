@@ -62,6 +62,7 @@ func (r *renderer) objects(a *compile.Addon, body map[string]any, used []Shared)
 		if err != nil {
 			return nil, err
 		}
+		o.Chart = r.t.Chart.Name
 		o.Once = body["strategy"] == fluxspec.StrategyApplyOnce
 		o.Shared = append([]Shared{repository}, o.Shared...)
 		out = append(out, *o)

@@ -25,7 +25,7 @@ func TestOverlayNamesTheNamespace(t *testing.T) {
 			p := programOfSpec(t, "selectAll: true\naddons: [{name: base, manifests: {objects: ["+object(tc.set, "blue")+"]}}]\n"+
 				"overlays: [{name: o, when: << true >>, addons: [{name: base, manifests: {objects: ["+object(tc.overlay, "green")+"]}}]}]")
 			to, in := fleetInput(1)
-			to.Chart = render.ManifestChart{URL: "http://chandler", Name: "manifests", Version: "1.0.0"}
+			to.Chart = render.ManifestChart{URL: "http://chandler", Name: "manifests", Digest: "sha256:0"}
 			r, err := render.Render(p, to, in)
 			if err != nil || len(r.Failed) > 0 || len(r.Objects) != 1 {
 				t.Fatalf("%v, %v", err, r.Failed)

@@ -101,7 +101,7 @@ func outside(t *testing.T, addon, more, ours string) ([]*unstructured.Unstructur
 	}
 	to, in := fleetInput(1)
 	to.Namespace, to.Registration.Namespace = "team", "team"
-	to.Chart = render.ManifestChart{URL: "http://charts", Name: "c", Version: "1.0.0"}
+	to.Chart = render.ManifestChart{URL: "http://charts", Name: "c", Digest: "sha256:0"}
 	if ours != "" {
 		in.Variables = []render.Layer{{Name: "the cluster", Values: map[string]any{"ns": ours}}}
 	}

@@ -34,7 +34,7 @@ func ofTeam(t *testing.T, r *fluxspec.TeamRules, addon, more string, change func
 	}
 	to, in := fleetInput(1)
 	to.Namespace, to.Set = "dev-team", "s"
-	to.Chart = render.ManifestChart{URL: "http://charts", Name: "c", Version: "1.0.0"}
+	to.Chart = render.ManifestChart{URL: "http://charts", Name: "c", Digest: "sha256:0"}
 	if change != nil {
 		change(in)
 	}

@@ -33,6 +33,7 @@ var kinds = map[string]apiserver.Key{
 	"ServiceAccount": {Kind: "ServiceAccount"},
 	"HelmRelease":    {Group: helmGroup, Kind: "HelmRelease"}, "Kustomization": {Group: kustomizeGroup, Kind: "Kustomization"},
 	"HelmChart": {Group: sourceGroup, Kind: "HelmChart"}, "HelmRepository": {Group: sourceGroup, Kind: "HelmRepository"},
+	"OCIRepository":      {Group: sourceGroup, Kind: "OCIRepository"},
 	"Team":               {Group: "chandler.dev", Kind: "Team"},
 	"TenantControlPlane": {Group: "kamaji.clastix.io", Kind: "TenantControlPlane"},
 	"ControllerRevision": {Group: "apps", Kind: "ControllerRevision"},

@@ -63,10 +63,9 @@ func (w *World) failsHere(c *cluster, s *set, addon string) bool {
 // add-on whose delivery is being withdrawn, nobody makes it again, since Flux uninstalls without it.
 func (w *World) chartless(c *cluster, k apiserver.Key) bool {
 	o := w.server.Get(k)
-	name, _ := nested(o, "spec", "chartRef", "name").(string)
 	has := &workload{set: setNameOf(o), addon: apiserver.Label(o, hubv1.AddonLabel)}
 	fails := func(cl claim) bool { return w.fails(c, cl) && cl.speaksFor(has) }
-	chart, claims := keyOf("HelmChart", k.Namespace, name), w.claims(c, k.Namespace)
+	chart, claims := chartKey(o), w.claims(c, k.Namespace)
 	if k.Kind != "HelmRelease" || w.server.Get(chart) != nil {
 		return false
 	}

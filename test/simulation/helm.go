@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/manifestchart"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
@@ -71,12 +72,16 @@ func (f *flux) helm(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (failed b
 // exist.
 func (w *World) chartOf(k apiserver.Key, hr *helmv2.HelmRelease) (name, version string, ok bool) {
 	ref := hr.Spec.ChartRef
-	if ref == nil || ref.Kind != "HelmChart" {
+	if ref == nil {
 		return "", "", false
 	}
-	chart := w.server.Get(apiserver.Key{Group: sourceGroup, Kind: "HelmChart", Namespace: cmp.Or(ref.Namespace, k.Namespace), Name: ref.Name})
+	chart := w.server.Get(apiserver.Key{Group: sourceGroup, Kind: ref.Kind, Namespace: cmp.Or(ref.Namespace, k.Namespace), Name: ref.Name})
 	if chart == nil {
 		return "", "", false
+	}
+	if ref.Kind == "OCIRepository" { // of the hub's own chart, which a digest identifies
+		version, _ = nested(chart, "spec", "ref", "digest").(string)
+		return manifestchart.Name, version, true
 	}
 	name, _ = nested(chart, "spec", "chart").(string)
 	version, _ = nested(chart, "spec", "version").(string)

@@ -429,7 +429,7 @@ func flags() *hubconfig.Config {
 			HubID:              "chandler",
 			PlatformNamespaces: []string{"chandler-system", "flux-system"},
 			Chart: render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: manifestchart.Name,
-				Version: manifestchart.Version},
+				Digest: manifestchart.Digest()},
 			Origins: origin.Policy{SecretNamespaces: []string{"chandler-system", "flux-system", "fleet", "team"}},
 		},
 		DeselectionDelay: 5 * time.Minute, TeardownGrace: time.Hour, RemovalDelay: 5 * time.Second, ChartRetention: 10 * time.Minute,

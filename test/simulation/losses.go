@@ -11,6 +11,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/drain"
+	"github.com/chandler-hub/chandler/internal/manifestchart"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
@@ -226,10 +227,19 @@ func (w *World) becomesAnother(work *workload) bool {
 	if o == nil {
 		return false
 	}
-	chart, _ := nested(o, "spec", "chartRef", "name").(string)
-	namespace, _ := nested(o, "metadata", "namespace").(string)
-	asked := nested(w.server.Get(keyOf("HelmChart", namespace, chart)), "spec", "chart")
+	asked := nested(w.server.Get(chartKey(o)), "spec", "chart")
+	if kind := chartKey(o).Kind; kind == "OCIRepository" {
+		asked = manifestchart.Name
+	}
 	return !brings(o, work.name) || asked != nil && asked != work.chart
+}
+
+// chartKey returns the key of the HelmChart, or OCIRepository, that a HelmRelease refers to.
+func chartKey(o apiserver.Object) apiserver.Key {
+	kind, _ := nested(o, "spec", "chartRef", "kind").(string)
+	name, _ := nested(o, "spec", "chartRef", "name").(string)
+	namespace, _ := nested(o, "metadata", "namespace").(string)
+	return keyOf(kind, namespace, name)
 }
 
 // editedAway returns whether the set that has brought a workload asks for another one under that name. The edit reaches a paused cluster

@@ -252,7 +252,7 @@ func (w *World) noticed(write apiserver.Write) {
 	w.noteRights(write)
 	w.noteDeselected(write)
 	w.noteApproved(write)
-	if write.Key.Kind == "HelmChart" && write.New == nil {
+	if (write.Key.Kind == "HelmChart" || write.Key.Kind == "OCIRepository") && write.New == nil {
 		w.chartsGone[write.Key] = w.clock.Now()
 	}
 	w.noteRollouts(write)

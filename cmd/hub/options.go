@@ -39,7 +39,7 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	c := &o.config
 	c.AddFlags(f, o.namespace)
 	f.DurationVar(&c.DeselectionDelay, "deselection-delay", 5*time.Minute,
-		"how long a cluster stays registered without its label, and keeps the add-ons of a set that does not select it any more")
+		"how long a cluster stays registered without its label, and keeps what a set does not select it for any more")
 	f.DurationVar(&c.TeardownGrace, "teardown-grace", time.Hour,
 		"how long to wait for a cluster that does not answer before its add-ons are let go")
 	f.DurationVar(&c.RemovalDelay, "removal-delay", 5*time.Second,

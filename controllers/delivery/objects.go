@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -20,6 +21,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/assembly"
+	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
@@ -317,6 +319,7 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 	}
 	d, looks := c.delivery(o.Key.Namespace, obj.delivery), tenure.Looks
 	if d != nil {
+		f.Settle = c.settle(d, o.Addon, config)
 		f.Guarded = !d.granted(guard.Dropped(string(obj.uid)))
 		if d.announced(o.Key, o.Addon) {
 			f.LetGo = "it has been told of as let go"
@@ -354,6 +357,22 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 		f.Silent = asked // while no hub was at work, nobody has asked the cluster: its grace is not over before somebody has
 	}
 	return f
+}
+
+// settle returns how long an add-on that a delivery drops stays. If labels or variables decide that, by a when or an overlay of the set,
+// they may come back, as those by which a set selects the cluster may. An override says what somebody wants of this cluster.
+func (c *cluster) settle(d *delivery, addon string, config *hubconfig.Config) time.Duration {
+	if d.leaving || d.result == nil {
+		return config.RemovalDelay
+	}
+	base := strings.TrimSuffix(addon, compile.CRDSuffix)
+	overridden := c.registration != nil && slices.ContainsFunc(c.registration.Spec.Overrides, func(o hubv1.Override) bool {
+		return o.Exclude && (o.Name == addon || o.Name == base)
+	})
+	if overridden || d.result.Excluded[addon] == "" && d.result.Excluded[base] == "" {
+		return config.RemovalDelay
+	}
+	return max(config.RemovalDelay, config.DeselectionDelay)
 }
 
 // silent returns since when Flux can do nothing on the cluster, and zero if it can. The cluster does not answer, or

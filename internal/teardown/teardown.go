@@ -179,7 +179,7 @@ func Addon(f Facts) Decision {
 	case f.Reachable && f.Awaited != "":
 		return Decision{Hold, f.Awaited}
 	case f.Reachable && f.settling() > 0:
-		return Decision{Hold, fmt.Sprintf("leaves %s after it was dropped, unless something takes it over", f.Settle)}
+		return Decision{Hold, fmt.Sprintf("leaves %s after it was dropped, unless it is wanted again or something takes it over", f.Settle)}
 	case f.Guarded && (f.Reachable || f.waited() >= f.Grace):
 		return Decision{Ask, guard.DropHeld}
 	case f.Reachable && f.Unprobed && !f.Deleted.IsZero() && f.Now.Sub(f.Deleted) >= f.uninstallTime():

@@ -74,20 +74,30 @@ func Lasts(t *testing.T, while time.Duration, what string, f func() error) {
 	})
 }
 
+// How often wait looks: often at first, since most waits are short, and later as seldom as a person would not notice. Each look is a live
+// read, and costs the API server that the hub and Flux wait for, too.
+const (
+	often  = 100 * time.Millisecond
+	seldom = 500 * time.Millisecond
+	short  = 2 * time.Second
+)
+
 // wait calls f until it returns nil, and once more when the time is up, because this process itself may have slept.
 func wait(limit time.Duration, f func() error) error {
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for start := time.Now(); ; {
 		if err := f(); err == nil {
 			return nil
+		}
+		pause := often
+		if time.Since(start) > short {
+			pause = seldom
 		}
 		select {
 		case <-deadline.C:
 			return f()
-		case <-tick.C:
+		case <-time.After(pause):
 		}
 	}
 }

@@ -178,7 +178,7 @@ func (p *previewed) change(t *testing.T, f *drawnFleet) {
 var fluxKinds = []struct{ apiVersion, kind string }{
 	{"helm.toolkit.fluxcd.io/v2", "HelmRelease"}, {"kustomize.toolkit.fluxcd.io/v1", "Kustomization"},
 	{"source.toolkit.fluxcd.io/v1", "HelmChart"}, {"source.toolkit.fluxcd.io/v1", "HelmRepository"},
-	{"source.toolkit.fluxcd.io/v1", "GitRepository"},
+	{"source.toolkit.fluxcd.io/v1", "OCIRepository"}, {"source.toolkit.fluxcd.io/v1", "GitRepository"},
 }
 
 var hubKinds = []struct{ apiVersion, kind string }{

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/manifestchart"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
@@ -80,14 +81,11 @@ func (g *generation) manifests(t *testing.T) {
 				wantData(ctx, c, "default", "gen-more", "a", "b"))
 		})
 	}
-	soon(t, "two clusters have one chart", func() error { // those of sets before may still be on their way out
-		charts := &sourcev1.HelmChartList{}
-		err := g.Client.List(ctx, charts, client.HasLabels{hubv1.ChartLabel})
-		if n := len(charts.Items); err == nil && n != 1 {
-			err = fmt.Errorf("they have %d", n)
-		}
-		return err
-	})
+	charts := &sourcev1.OCIRepositoryList{}
+	check(t, g.Client.List(ctx, charts, client.InNamespace("flux-system"), client.HasLabels{hubv1.SourceLabel}))
+	if n := len(charts.Items); n != 1 || charts.Items[0].Spec.Reference.Digest != manifestchart.Digest() {
+		t.Errorf("two clusters have %d charts: %+v", n, charts.Items)
+	}
 	check(t, g.one.Client.Delete(ctx, widget("first")))
 	check(t, g.one.Client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "gen-more"}}))
 	soon(t, "what a tenant deletes comes back", func() error {

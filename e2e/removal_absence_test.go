@@ -132,7 +132,7 @@ var backedUp = [][2]string{
 	{"v1", "Secret"}, {"v1", "ServiceAccount"}, {"kamaji.clastix.io/v1alpha1", "TenantControlPlane"}, {"cluster.x-k8s.io/v1beta2", "Cluster"},
 	{"chandler.dev/v1alpha1", "ClusterRegistration"}, {"chandler.dev/v1alpha1", "AddonSet"}, {"chandler.dev/v1alpha1", "AddonDelivery"}, {"apps/v1", "ControllerRevision"},
 	{"helm.toolkit.fluxcd.io/v2", "HelmRelease"}, {"kustomize.toolkit.fluxcd.io/v1", "Kustomization"}, {"source.toolkit.fluxcd.io/v1", "HelmChart"},
-	{"source.toolkit.fluxcd.io/v1", "HelmRepository"}, {"source.toolkit.fluxcd.io/v1", "GitRepository"},
+	{"source.toolkit.fluxcd.io/v1", "HelmRepository"}, {"source.toolkit.fluxcd.io/v1", "OCIRepository"}, {"source.toolkit.fluxcd.io/v1", "GitRepository"},
 }
 
 // backup: everything on the hub is lost without a trace, and comes back in any order, without its status and with other UIDs, while the

@@ -69,7 +69,7 @@ func TestRollout(t *testing.T) {
 	check(t, err)
 	t.Cleanup(front.Close)
 	for i := range 12 {
-		name := fmt.Sprintf("c%02d", i)
+		name := fmt.Sprintf("w%02d", i)
 		kubeconfig, err := front.KubeConfig(name)
 		check(t, err)
 		ring := "rest"
@@ -156,7 +156,7 @@ func (r *rolling) bad(t *testing.T) {
 			return err
 		}
 		left := &appsv1.DeploymentList{}
-		if err := r.target.Client.List(ctx, left, client.InNamespace("in-c00")); err != nil {
+		if err := r.target.Client.List(ctx, left, client.InNamespace("in-w00")); err != nil {
 			return err
 		}
 		if n := len(left.Items); n > 0 {
@@ -176,7 +176,7 @@ func (r *rolling) bad(t *testing.T) {
 		if err := condition(ctx, r.Client, set, hubv1.ReadyCondition, metav1.ConditionFalse, hubv1.RolloutFailedReason); err != nil {
 			return err
 		}
-		if says := conditionOf(set, hubv1.ReadyCondition).Message; !strings.Contains(says, "failed: c00 (worker: ") {
+		if says := conditionOf(set, hubv1.ReadyCondition).Message; !strings.Contains(says, "failed: w00 (worker: ") {
 			return fmt.Errorf("it does not name the cluster: %s", says)
 		}
 		return condition(ctx, r.Client, set, hubv1.RolloutCompleteCondition, metav1.ConditionFalse, "")
@@ -310,7 +310,7 @@ func (r *rolling) undo(t *testing.T) {
 	soon(t, "it is rolled back", func() error { return r.phase(ctx, hubv1.RolloutRolledBack, "") })
 	r.order(t, "which somebody has undone", "status", "waves", "--clusters")
 	r.order(t, "newest", "history", "waves")
-	r.order(t, "fleet/c00   canary    first\n", "plan", "waves")
+	r.order(t, "fleet/w00   canary    first\n", "plan", "waves")
 	r.order(t, "is rolled out again", "resume", "waves")
 	soon(t, "the canary has it again", func() error { return r.wantColor(ctx, "yellow", r.names[0]) })
 }

@@ -310,7 +310,7 @@ func dump(t *testing.T, p Platform) {
 		{"kamaji.clastix.io/v1alpha1", "TenantControlPlane"}, {"apps/v1", "Deployment"},
 		{"chandler.dev/v1alpha1", "ClusterRegistration"}, {"chandler.dev/v1alpha1", "AddonSet"}, {"chandler.dev/v1alpha1", "AddonDelivery"},
 		{"helm.toolkit.fluxcd.io/v2", "HelmRelease"}, {"kustomize.toolkit.fluxcd.io/v1", "Kustomization"},
-		{"source.toolkit.fluxcd.io/v1", "HelmChart"}, {"source.toolkit.fluxcd.io/v1", "HelmRepository"}, {"source.toolkit.fluxcd.io/v1", "GitRepository"},
+		{"source.toolkit.fluxcd.io/v1", "HelmChart"}, {"source.toolkit.fluxcd.io/v1", "HelmRepository"}, {"source.toolkit.fluxcd.io/v1", "OCIRepository"}, {"source.toolkit.fluxcd.io/v1", "GitRepository"},
 	} {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(k[0])

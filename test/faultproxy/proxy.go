@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
+	"time"
 )
 
 // Mode is how a Proxy treats its clients.
@@ -97,7 +99,7 @@ func (p *Proxy) start(m Mode) (io.Closer, error) {
 	case BlackHole:
 		return fillBacklog(p.options.Address)
 	}
-	l, err := net.Listen("tcp4", p.options.Address)
+	l, err := listen(p.options.Address)
 	if err != nil {
 		return nil, err
 	}
@@ -114,4 +116,17 @@ func (p *Proxy) start(m Mode) (io.Closer, error) {
 		return newServer(l, p.options.Outdated, unavailable), nil
 	}
 	return nil, errors.Join(errors.New("there is no such mode"), l.Close())
+}
+
+// forked is for how long a child that this process has just forked may still have what is closed here: until it becomes another program.
+const forked = 5 * time.Second
+
+// listen takes an address that this process listened on a moment ago.
+func listen(address string) (net.Listener, error) {
+	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		l, err := net.Listen("tcp4", address)
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Since(start) > forked {
+			return l, err
+		}
+	}
 }

@@ -175,15 +175,16 @@ func (p *previewed) change(t *testing.T, f *drawnFleet) {
 	apply(t, p.Client, f.sets(f.late))
 }
 
-var fluxKinds = []struct{ apiVersion, kind string }{
-	{"helm.toolkit.fluxcd.io/v2", "HelmRelease"}, {"kustomize.toolkit.fluxcd.io/v1", "Kustomization"},
-	{"source.toolkit.fluxcd.io/v1", "HelmChart"}, {"source.toolkit.fluxcd.io/v1", "HelmRepository"},
-	{"source.toolkit.fluxcd.io/v1", "OCIRepository"}, {"source.toolkit.fluxcd.io/v1", "GitRepository"},
+// fluxKinds are the kinds of Flux that the hub makes objects of, each with a label that only its own have.
+var fluxKinds = []struct{ apiVersion, kind, label string }{
+	{"helm.toolkit.fluxcd.io/v2", "HelmRelease", hubv1.ClusterKeyLabel}, {"kustomize.toolkit.fluxcd.io/v1", "Kustomization", hubv1.ClusterKeyLabel},
+	{"source.toolkit.fluxcd.io/v1", "HelmChart", hubv1.ChartLabel}, {"source.toolkit.fluxcd.io/v1", "HelmRepository", hubv1.SourceLabel},
+	{"source.toolkit.fluxcd.io/v1", "OCIRepository", hubv1.SourceLabel}, {"source.toolkit.fluxcd.io/v1", "GitRepository", hubv1.SourceLabel},
 }
 
-var hubKinds = []struct{ apiVersion, kind string }{
-	{"chandler.dev/v1alpha1", "AddonSet"}, {"chandler.dev/v1alpha1", "ClusterRegistration"}, {"chandler.dev/v1alpha1", "AddonDelivery"},
-	{"cluster.x-k8s.io/v1beta2", "Cluster"}, {"v1", "ConfigMap"}, {"v1", "Secret"},
+var hubKinds = []struct{ apiVersion, kind, label string }{
+	{"chandler.dev/v1alpha1", "AddonSet", ""}, {"chandler.dev/v1alpha1", "ClusterRegistration", ""}, {"chandler.dev/v1alpha1", "AddonDelivery", ""},
+	{"cluster.x-k8s.io/v1beta2", "Cluster", ""}, {"v1", "ConfigMap", ""}, {"v1", "Secret", ""},
 }
 
 // settled waits until nothing has changed for two seconds.
@@ -233,7 +234,7 @@ func (p *previewed) same(t *testing.T, f *drawnFleet, state string, save func(pa
 // saveNew writes what somebody applied, with what the hub says of itself and of the clusters.
 func (p *previewed) saveNew(t *testing.T, f *drawnFleet, path string) {
 	t.Helper()
-	kinds := []struct{ apiVersion, kind string }{hubKinds[1], hubKinds[3], hubKinds[4], hubKinds[5]}
+	kinds := []struct{ apiVersion, kind, label string }{hubKinds[1], hubKinds[3], hubKinds[4], hubKinds[5]}
 	p.write(t, path, f.foreign()+f.sets(f.early), kinds)
 }
 
@@ -243,7 +244,7 @@ func (p *previewed) saveAll(t *testing.T, path string) {
 	p.write(t, path, "", append(slices.Clone(hubKinds), fluxKinds...))
 }
 
-func (p *previewed) write(t *testing.T, path, text string, kinds []struct{ apiVersion, kind string }) {
+func (p *previewed) write(t *testing.T, path, text string, kinds []struct{ apiVersion, kind, label string }) {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString(text)
@@ -279,10 +280,9 @@ func (p *previewed) compare(ctx context.Context, stream string) (int, error) {
 		}
 	}
 	got := map[string]*unstructured.Unstructured{}
-	for i, k := range fluxKinds {
-		label := []string{hubv1.ClusterKeyLabel, hubv1.ClusterKeyLabel, hubv1.ChartLabel, hubv1.SourceLabel, hubv1.SourceLabel}[i]
+	for _, k := range fluxKinds {
 		list := unstructuredList(k.apiVersion, k.kind)
-		if err := p.Client.List(ctx, list, client.HasLabels{label}); err != nil {
+		if err := p.Client.List(ctx, list, client.HasLabels{k.label}); err != nil {
 			return 0, err
 		}
 		for i := range list.Items {

@@ -508,7 +508,7 @@ func TestMessage(t *testing.T) {
 		"They keep their add-ons. If this is": {Count: 2, Hash: "ab", Sample: []string{"fleet/a (x)"}},
 	} {
 		set.Status.HeldRemovals = held
-		if got := Message(set); !strings.Contains(got, want) {
+		if got := Message(set); !strings.Contains(got, want) || !strings.Contains(got, "intended: chandler removals approve flux-system/base, or kubectl ") {
 			t.Errorf("%d: %s", held.Count, got)
 		}
 	}

@@ -24,8 +24,8 @@ func Message(set *hubv1.AddonSet) string {
 		keep = "It keeps its add-ons"
 	}
 	message := fmt.Sprintf("%s would lose add-ons, or have them reinstalled, which is more than go without approval in an hour: %s. "+
-		"%s. If this is intended: %s; %s", status.Count(held.Count, "cluster"), status.List(held.Sample, int(held.Count)), keep,
-		approval(set, held.Hash), undo)
+		"%s. If this is intended: %s, or %s; %s", status.Count(held.Count, "cluster"), status.List(held.Sample, int(held.Count)), keep,
+		tool(set), approval(set, held.Hash), undo)
 	if given := set.Annotations[hubv1.ApproveRemovalAnnotation]; given != "" {
 		message += fmt.Sprintf(". The present approval, %q, is for another list of removals", given)
 	}
@@ -39,8 +39,8 @@ const WholeSet = "the removal of all its add-ons from this cluster"
 // message had the hash itself, each cluster that joins the held removals would change the status of all others.
 func MessageHere(set *hubv1.AddonSet, what string) string {
 	return fmt.Sprintf("the removal guard of AddonSet %s/%s holds %s, together with the other removals of that set. If all of them are "+
-		"intended: %s",
-		set.Namespace, set.Name, what, Command(set))
+		"intended: %s, or %s",
+		set.Namespace, set.Name, what, tool(set), Command(set))
 }
 
 // SomeAddons describes held removals of some add-ons of a set from a cluster.
@@ -52,6 +52,11 @@ const DropHeld = "it is not wanted here any more; its AddonSet's removal guard h
 // ReinstallHeld says on an add-on that the guard holds an edit for which Flux would reinstall it. from and to say where.
 func ReinstallHeld(from, to string) string {
 	return fmt.Sprintf("Flux would uninstall %s and install %s; the AddonSet's removal guard has not granted that yet", from, to)
+}
+
+// tool is how the command line approves what is held: it shows all of it first, and asks.
+func tool(set *hubv1.AddonSet) string {
+	return fmt.Sprintf("chandler removals approve %s/%s", set.Namespace, set.Name)
 }
 
 func approval(set *hubv1.AddonSet, hash string) string {

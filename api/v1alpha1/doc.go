@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds Chandler's API: ClusterRegistration, AddonSet and AddonDelivery.
+// Package v1alpha1 holds Chandler's API: ClusterRegistration, AddonSet, AddonDelivery and Team.
 //
 // Other programs import it, so it depends only on Kubernetes' API machinery and on no other package of this module.
 //

@@ -41,7 +41,7 @@ func approveCommand() *cobra.Command {
 		Long: `Lets the next wave begin where a wave has approval: Manual. Without a WAVE it is the one that waits for it. A wave that is named is
 approved also before it is done. It sets annotation chandler.dev/approve.`,
 		Example: `  chandler rollout approve cert-manager
-  chandler rollout approve cert-manager canary --revision cert-manager-4f24bf35d8-e3`,
+  chandler rollout approve cert-manager canary --revision cert-manager-4f24bf35d8-e4`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
 				return errors.New("rollout approve: write a set, and optionally a wave: chandler rollout approve SET [WAVE]")

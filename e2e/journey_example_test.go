@@ -27,10 +27,10 @@ func TestKamajiExample(t *testing.T) {
 	charts, err := localfleet.NewChartServer()
 	check(t, err)
 	t.Cleanup(func() { _ = charts.Close() })
-	check(t, charts.Publish(examples.FS, "charts/hello"))
+	check(t, charts.Publish(examples.FS, "charts/podinfo"))
 	namespace(t, h.Client, "tenants")
 	for _, file := range []string{"kamaji/tenant.yaml", "kamaji/addonset.yaml"} {
-		text, err := examples.Read(file, map[string]string{"CHARTS_URL": charts.URL()})
+		text, err := examples.Read(file, map[string]string{examples.Podinfo: charts.URL()})
 		check(t, err)
 		apply(t, h.Client, text)
 	}
@@ -50,7 +50,7 @@ func TestKamajiExample(t *testing.T) {
 
 	soon(t, "the chart runs in the tenant with two replicas", func() error {
 		d := &appsv1.Deployment{}
-		if err := tenant.Client.Get(ctx, client.ObjectKey{Namespace: "hello", Name: "hello"}, d); err != nil {
+		if err := tenant.Client.Get(ctx, client.ObjectKey{Namespace: "podinfo", Name: "podinfo"}, d); err != nil {
 			return err
 		}
 		if d.Status.AvailableReplicas != 2 {
@@ -66,7 +66,7 @@ func TestKamajiExample(t *testing.T) {
 	})
 	check(t, h.Client.Delete(ctx, addonSet("flux-system", "tenant-apps")))
 	soon(t, "the chart has left the tenant", func() error {
-		return wantGone(ctx, tenant.Client, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "hello", Name: "hello"}})
+		return wantGone(ctx, tenant.Client, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "podinfo", Name: "podinfo"}})
 	})
 }
 
@@ -81,7 +81,7 @@ func TestCNIExample(t *testing.T) {
 	check(t, charts.Publish(examples.FS, "charts/cni"))
 	namespace(t, h.Client, "tenants")
 	for _, file := range []string{"cni/clusters.yaml", "cni/addonset.yaml"} {
-		text, err := examples.Read(file, map[string]string{"CHARTS_URL": charts.URL()})
+		text, err := examples.Read(file, map[string]string{examples.Charts: charts.URL()})
 		check(t, err)
 		apply(t, h.Client, text)
 	}

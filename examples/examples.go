@@ -6,7 +6,6 @@ package examples
 import (
 	"embed"
 	"io/fs"
-	"os"
 	"strings"
 )
 
@@ -15,14 +14,35 @@ import (
 //go:embed charts cni environments git hub-spoke kamaji multi-cluster multi-tenancy policies quickstart rollout team-isolation teams workload-identity
 var FS embed.FS
 
-// Read returns a file with its ${…} variables filled in.
-func Read(path string, variables map[string]string) (string, error) {
+// The public addresses in the examples, which the demo and the tests replace by local ones.
+const (
+	// Podinfo is the Helm repository of quickstart, kamaji and teams.
+	Podinfo = "https://stefanprodan.github.io/podinfo"
+	// Charts is the Helm repository of cni.
+	Charts = "https://charts.example.org"
+	// Repository is the Git repository of quickstart: that of this checkout.
+	Repository = "https://github.com/chandler-hub/chandler"
+)
+
+// Read returns a file, with some texts in it, such as addresses, replaced by others.
+func Read(path string, replace map[string]string) (string, error) {
 	raw, err := FS.ReadFile(path)
-	return os.Expand(string(raw), func(name string) string { return variables[name] }), err
+	text := string(raw)
+	for old, now := range replace {
+		text = strings.ReplaceAll(text, old, now)
+	}
+	return text, err
 }
 
-// GitFiles returns the content of the example Git repository, by path.
-func GitFiles() (map[string]string, error) { return Folder("git") }
+// GitFiles returns what the Git repository of quickstart holds, by path in it.
+func GitFiles() (map[string]string, error) {
+	files, err := Folder("git")
+	out := map[string]string{}
+	for path, text := range files {
+		out["examples/git/"+path] = text
+	}
+	return out, err
+}
 
 // Folder returns the files below a folder, by their path in it.
 func Folder(dir string) (map[string]string, error) {

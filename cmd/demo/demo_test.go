@@ -100,11 +100,11 @@ func TestDemo(t *testing.T) {
 func (f *fleet) runs(t *testing.T, replicas int32, on int) error {
 	d := &appsv1.Deployment{}
 	w := f.workloads[on]
-	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: "hello", Name: "hello"}, d); err != nil {
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: "podinfo", Name: "podinfo"}, d); err != nil {
 		return fmt.Errorf("%s: %w", w.name, err)
 	}
 	if s := d.Status; *d.Spec.Replicas != replicas || s.ObservedGeneration != d.Generation || s.AvailableReplicas != replicas {
-		return fmt.Errorf("%s: Deployment hello/hello wants %d replicas and has %+v, want %d", w.name, *d.Spec.Replicas, s, replicas)
+		return fmt.Errorf("%s: Deployment podinfo/podinfo wants %d replicas and has %+v, want %d", w.name, *d.Spec.Replicas, s, replicas)
 	}
 	return nil
 }
@@ -113,8 +113,8 @@ func (f *fleet) runs(t *testing.T, replicas int32, on int) error {
 func (f *fleet) clean(t *testing.T, on int) error {
 	c := f.workloads[on].Client
 	return errors.Join(
-		expect.Gone(t.Context(), c, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "hello", Name: "hello"}}),
-		expect.Gone(t.Context(), c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "hello", Name: "hello"}}),
+		expect.Gone(t.Context(), c, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "podinfo", Name: "podinfo"}}),
+		expect.Gone(t.Context(), c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "podinfo", Name: "podinfo"}}),
 		expect.Gone(t.Context(), c, &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "deny-all"}}))
 }
 

@@ -33,7 +33,7 @@ func (f *fleet) serve() (err error) {
 	if f.charts, err = localfleet.NewChartServer(); err != nil {
 		return err
 	}
-	if err := f.charts.Publish(examples.FS, "charts/hello"); err != nil {
+	if err := f.charts.Publish(examples.FS, "charts/podinfo"); err != nil {
 		return err
 	}
 	if f.git, err = localfleet.NewGitServer(); err != nil {
@@ -70,9 +70,9 @@ func (f *fleet) register(ctx context.Context) error {
 		}
 		f.out.linef("labelled %s %q: %s=true, tier=prod", w.origin, w.name, hubv1.RegisterLabel)
 	}
-	variables := map[string]string{"CHARTS_URL": f.charts.URL(), "GIT_URL": f.git.URL("fleet")}
+	local := map[string]string{examples.Podinfo: f.charts.URL(), examples.Repository: f.git.URL("fleet")}
 	for _, file := range []string{"quickstart/sources.yaml", "quickstart/addonset.yaml"} {
-		text, err := examples.Read(file, variables)
+		text, err := examples.Read(file, local)
 		if err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (f *fleet) readBack(ctx context.Context) error {
 	f.out.line("Read back from the workload clusters' own APIs:")
 	for _, w := range f.workloads {
 		d := &appsv1.Deployment{}
-		if err := w.Client.Get(ctx, client.ObjectKey{Namespace: "hello", Name: "hello"}, d); err != nil {
+		if err := w.Client.Get(ctx, client.ObjectKey{Namespace: "podinfo", Name: "podinfo"}, d); err != nil {
 			return fmt.Errorf("read back from %s: %w", w.name, err)
 		}
 		p := &networkingv1.NetworkPolicy{}
@@ -125,9 +125,9 @@ func (f *fleet) readBack(ctx context.Context) error {
 			return fmt.Errorf("read back from %s: %w", w.name, err)
 		}
 		if d.Status.AvailableReplicas != 2 {
-			return fmt.Errorf("%s: Deployment hello/hello has %d of 2 replicas", w.name, d.Status.AvailableReplicas)
+			return fmt.Errorf("%s: Deployment podinfo/podinfo has %d of 2 replicas", w.name, d.Status.AvailableReplicas)
 		}
-		f.out.linef("  %-8s Deployment hello/hello %d/%d, NetworkPolicy apps/deny-all", w.name, d.Status.AvailableReplicas, *d.Spec.Replicas)
+		f.out.linef("  %-8s Deployment podinfo/podinfo %d/%d, NetworkPolicy apps/deny-all", w.name, d.Status.AvailableReplicas, *d.Spec.Replicas)
 	}
 	f.out.line("")
 	return nil
@@ -159,7 +159,7 @@ func (f *fleet) explain(ctx context.Context) {
 	for _, w := range f.workloads {
 		f.out.linef("  kubectl --kubeconfig %s get deployments -A    # %s", write(w.Cluster), w.origin)
 	}
-	f.out.line("  bin/chandler explain tenant1 hello    # why it has what it has, and who set each value")
+	f.out.line("  bin/chandler explain tenant1 podinfo    # why it has what it has, and who set each value")
 	f.out.line("Things to try:")
 	f.out.linef("  kubectl label tenantcontrolplane tenant1 -n %s %s=false --overwrite    # its add-ons leave", namespace, hubv1.RegisterLabel)
 	f.out.linef("  kubectl delete secret tenant1-admin-kubeconfig -n %s    # Kamaji issues another, and the add-ons go on", namespace)

@@ -30,7 +30,7 @@ func (f *fleet) teams(ctx context.Context, timeout time.Duration) error {
 	defer cancel()
 	begin := time.Now()
 	for _, file := range []string{"teams/platform.yaml", "teams/shop.yaml", "teams/search.yaml"} {
-		text, err := examples.Read(file, map[string]string{"CHARTS_URL": f.charts.URL()})
+		text, err := examples.Read(file, map[string]string{examples.Podinfo: f.charts.URL()})
 		if err != nil {
 			return err
 		}

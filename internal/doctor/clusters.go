@@ -48,7 +48,7 @@ var remedies = map[string]string{
 	hubv1.DefaultServiceAccountReason: "take --default-service-account off the Flux that serves the hub",
 	hubv1.AddonsFailedReason:          "chandler explain CLUSTER says which add-on failed, and quotes Flux",
 	hubv1.RenderFailedReason:          "chandler explain CLUSTER says which expression failed",
-	hubv1.RemovalsHeldReason:          "chandler removals list says what is held, and chandler removals approve SET lets it go; or undo the edit (docs/teardown.md)",
+	hubv1.RemovalsHeldReason:          "chandler removals list says what is held; approve it, or undo the edit (docs/teardown.md)",
 }
 
 const (

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/doctor"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
@@ -416,6 +418,14 @@ func (s *sick) fleetFaults(t *testing.T) []malady {
 		{want: []string{"ERROR KubeConfigInvalid", "WARNING FluxSharedByTenants"}, fault: s.registeredIn("flux-system", "platform", []byte("nonsense"))},
 		{want: []string{"WARNING ClusterDuplicate"}, fault: s.registered("again", good)},
 		{want: []string{"WARNING CredentialExpires"}, fault: s.registered("day", day)},
+		{want: []string{"WARNING FluxObjectsLeft"}, fault: func(t *testing.T) func(*testing.T) {
+			left := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "left",
+				Labels: map[string]string{hubv1.ClusterKeyLabel: "gone"}, Annotations: map[string]string{hubv1.DeliveryAnnotation: "gone"}}}
+			left.Spec = kustomizev1.KustomizationSpec{Suspend: true, Interval: metav1.Duration{Duration: time.Hour},
+				SourceRef: kustomizev1.CrossNamespaceSourceReference{Kind: "GitRepository", Name: "gone"}}
+			check(t, s.Client.Create(t.Context(), left))
+			return func(t *testing.T) { check(t, s.Client.Delete(t.Context(), left)) }
+		}},
 		{want: []string{"WARNING SetMatchesNothing"}, fault: s.applied("nothing", doctorSet("nothing", "tier: none", "[{name: doc2, manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: doc2}}]}}]"))},
 		{want: []string{"WARNING ClusterUnderWay"}, fault: s.applied("underway", doctorSet("underway", "tier: prod", s.waits("doc7")))},
 		{want: []string{"WARNING SetDeliversNothing"}, fault: s.applied("lost", doctorSet("lost", "tier: prod", "[{name: doc, manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: doc8}}]}}]"))},

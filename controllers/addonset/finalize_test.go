@@ -82,7 +82,7 @@ func TestFinalizeWaitsForDeliveries(t *testing.T) {
 			}
 		}
 		finalize := func() {
-			if _, err := r.finalize(ctx, set); err != nil {
+			if err := r.finalize(ctx, set); err != nil {
 				t.Error(err)
 			}
 		}

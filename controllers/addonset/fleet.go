@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -365,24 +364,16 @@ func leavingCounts(set *hubv1.AddonSet, deliveries []hubv1.AddonDelivery) *hubv1
 	return counts
 }
 
-// leavingText names what a set that is being deleted waits for: the clusters that it still has to leave, and Flux objects that somebody
-// has deleted and Flux is uninstalling.
-func leavingText(deliveries []hubv1.AddonDelivery, held *hubv1.HeldRemovals, uninstalling []string) string {
-	var parts []string
-	if len(deliveries) > 0 {
-		names := make([]string, len(deliveries))
-		for i := range deliveries {
-			names[i] = deliveries[i].Spec.RegistrationRef.Name
-		}
-		slices.Sort(names)
-		part := fmt.Sprintf("being withdrawn from %s: %s", status.Count(len(names), "cluster"), status.List(names, 5))
-		if held != nil {
-			part += fmt.Sprintf(", of which the removal guard holds %d: see condition %s", held.Count, hubv1.RemovalsHeldCondition)
-		}
-		parts = append(parts, part)
+// leavingText names what a set that is being deleted waits for: the clusters that it still has to leave.
+func leavingText(deliveries []hubv1.AddonDelivery, held *hubv1.HeldRemovals) string {
+	names := make([]string, len(deliveries))
+	for i := range deliveries {
+		names[i] = deliveries[i].Spec.RegistrationRef.Name
 	}
-	if len(uninstalling) > 0 {
-		parts = append(parts, "waits until Flux has removed what somebody has deleted: "+status.List(uninstalling, 5))
+	slices.Sort(names)
+	text := fmt.Sprintf("being withdrawn from %s: %s", status.Count(len(names), "cluster"), status.List(names, 5))
+	if held != nil {
+		text += fmt.Sprintf(", of which the removal guard holds %d: see condition %s", held.Count, hubv1.RemovalsHeldCondition)
 	}
-	return strings.Join(parts, "; ")
+	return text
 }

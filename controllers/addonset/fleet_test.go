@@ -165,7 +165,7 @@ func TestSetBeingDeleted(t *testing.T) {
 	set.Status.Rollout = &hubv1.RolloutStatus{Phase: hubv1.RolloutDone}
 	set.Status.Clusters = &hubv1.ClusterCounts{Matched: 3, Ready: 2, ReadySummary: "2/3", UpdatedSummary: "2/3"}
 	r := &Reconciler{Config: &hubconfig.Config{}, Clock: clocktesting.NewFakePassiveClock(fleetTime), Recorder: events.NewFakeRecorder(10), Client: lists(nil), Live: lists(nil)}
-	if err := r.retire(t.Context(), set, []hubv1.AddonDelivery{ready.delivery("w1")}, nil); err != nil {
+	if err := r.retire(t.Context(), set, []hubv1.AddonDelivery{ready.delivery("w1")}); err != nil {
 		t.Fatal(err)
 	}
 	if c := status.Find(set, hubv1.ReadyCondition); c.Message != "being withdrawn from 1 cluster: w1" {

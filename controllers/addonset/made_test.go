@@ -19,6 +19,17 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
+// releaseOne is what the set has made on the cluster.
+func releaseOne(change func(*helmv2.HelmRelease)) *helmv2.HelmRelease {
+	o := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "flux-system", Name: identity.FluxObject("hub", fleetOne, "app"), CreationTimestamp: metav1.NewTime(time.Now()),
+		Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", fleetOne), hubv1.AddonLabel: "app", hubv1.AddonSetLabel: "base"},
+		Annotations: map[string]string{hubv1.DeliveryAnnotation: identity.Delivery("base", fleetOne), hubv1.RegistrationAnnotation: fleetOne.String()},
+	}}
+	change(o)
+	return o
+}
+
 // TestObjectsOf: of one delivery those Flux objects count that the hub has made and that stay, of both kinds.
 func TestObjectsOf(t *testing.T) {
 	kustomization := func(addon string, change func(*kustomizev1.Kustomization)) *kustomizev1.Kustomization {

@@ -51,18 +51,16 @@ func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration)
 	if status.Goes(reg) {
 		return apply.Retried(ctrl.Result{}, m.leave(ctx, reg, existing))
 	}
-	again, err := m.recall(ctx, reg, existing)
-	errs := []error{err}
 	if drain.Requested(reg) {
-		errs = append(errs, m.withdrawAll(ctx, existing, false)) // also what comes from a set that does not compile now
-		return apply.Retried(ctrl.Result{RequeueAfter: again}, errors.Join(errs...))
+		return apply.Retried(ctrl.Result{}, m.withdrawAll(ctx, existing, false)) // also what comes from a set that does not compile now
 	}
+	var errs []error
 	sets := m.registry.all()
 	for _, key := range sorted(sets) {
 		set := sets[key]
 		errs = append(errs, m.match(ctx, reg, key, set, existing[key]))
 	}
-	return apply.Retried(ctrl.Result{RequeueAfter: again}, errors.Join(errs...))
+	return apply.Retried(ctrl.Result{}, errors.Join(errs...))
 }
 
 // leave withdraws all deliveries at once from a cluster that is being deleted: nothing is lost that would not be lost
@@ -72,9 +70,6 @@ func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration)
 func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, existing map[types.NamespacedName]*hubv1.AddonDelivery) error {
 	if !letsGo(reg) && !status.Unregistered(reg) {
 		return nil
-	}
-	if _, err := m.recall(ctx, reg, existing); err != nil {
-		return err
 	}
 	beside := status.Reason(reg, hubv1.UnregisteringCondition) == hubv1.SameClusterReason
 	if letsGo(reg) && !beside {
@@ -100,6 +95,17 @@ func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, exi
 		}
 	}
 	return m.withdrawAll(ctx, existing, leaves(reg))
+}
+
+// letsGo returns whether the add-ons of a cluster are let go.
+func letsGo(reg *hubv1.ClusterRegistration) bool {
+	return hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition))
+}
+
+// leaves returns whether a registration that goes leaves on the cluster what was delivered through it, counted by the guard or not. That is
+// let go also if the cluster is registered again before it is done.
+func leaves(reg *hubv1.ClusterRegistration) bool {
+	return letsGo(reg) || status.Reason(reg, hubv1.UnregisteringCondition) == hubv1.OriginLostReason
 }
 
 // goesOn returns a function that returns whether a set selects another registration of the same cluster that stays.

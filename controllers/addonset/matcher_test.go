@@ -197,43 +197,38 @@ func TestNothingIsMadeForASetThatIsGone(t *testing.T) {
 		"MadeAgain": {set: &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "again"}}},
 		"NotKnown":  {set: setBase(), err: unread},
 	} {
-		for tier, left := range map[string]client.Object{"prod": nil, "dev": releaseOne(older(0))} { // by match, and by recall
-			t.Run(name+"/"+tier, func(t *testing.T) {
-				objects := []client.Object{registrationOne(tier)}
-				if left != nil {
-					objects = append(objects, left)
-				}
-				if tc.set != nil {
-					objects = append(objects, tc.set)
-				}
-				r := newMatcherRoom(t, interceptor.Funcs{}, objects...)
-				if tc.set == nil {
-					r.delete(setBase())
-				}
-				r.Live = interceptor.NewClient(r.api.(client.WithWatch), interceptor.Funcs{
-					Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-						if tc.err != nil && key == r.set {
-							return tc.err
-						}
-						return c.Get(ctx, key, obj, opts...)
-					},
-				})
-				if tc.alone {
-					r.Tenure = &tenure.Tenure{}
-					for ago := time.Minute; ago >= 0; ago -= 5 * time.Second {
-						r.Tenure.Renew(r.Clock.Now().Add(-ago))
+		t.Run(name, func(t *testing.T) {
+			objects := []client.Object{registrationOne("prod")}
+			if tc.set != nil {
+				objects = append(objects, tc.set)
+			}
+			r := newMatcherRoom(t, interceptor.Funcs{}, objects...)
+			if tc.set == nil {
+				r.delete(setBase())
+			}
+			r.Live = interceptor.NewClient(r.api.(client.WithWatch), interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+					if tc.err != nil && key == r.set {
+						return tc.err
 					}
-					tc.err = nil
-				}
-				if _, err := r.Reconcile(t.Context(), registrationOne(tier)); !errors.Is(err, tc.err) {
-					t.Fatalf("got %v, want %v", err, tc.err)
-				}
-				list := &hubv1.AddonDeliveryList{}
-				if err := r.api.List(t.Context(), list); err != nil || len(list.Items) > 0 != tc.want {
-					t.Errorf("there are %d deliveries (%v)", len(list.Items), err)
-				}
+					return c.Get(ctx, key, obj, opts...)
+				},
 			})
-		}
+			if tc.alone {
+				r.Tenure = &tenure.Tenure{}
+				for ago := time.Minute; ago >= 0; ago -= 5 * time.Second {
+					r.Tenure.Renew(r.Clock.Now().Add(-ago))
+				}
+				tc.err = nil
+			}
+			if _, err := r.Reconcile(t.Context(), registrationOne("prod")); !errors.Is(err, tc.err) {
+				t.Fatalf("got %v, want %v", err, tc.err)
+			}
+			list := &hubv1.AddonDeliveryList{}
+			if err := r.api.List(t.Context(), list); err != nil || len(list.Items) > 0 != tc.want {
+				t.Errorf("there are %d deliveries (%v)", len(list.Items), err)
+			}
+		})
 	}
 }
 

@@ -75,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *hubv1.AddonSet) (ctrl.R
 	var err error
 	switch {
 	case !set.DeletionTimestamp.IsZero():
-		again, err = r.finalize(ctx, set)
+		err = r.finalize(ctx, set)
 	case controllerutil.AddFinalizer(set, hubv1.AddonSetFinalizer):
 		err = r.addFinalizer(ctx, set)
 	default:
@@ -220,53 +220,35 @@ func (r *Reconciler) addFinalizer(ctx context.Context, set *hubv1.AddonSet) erro
 	return nil
 }
 
-// finalize withdraws the set from every cluster, and removes its finalizer when nothing is left on any. It returns after how long to look
-// again; 0 if something wakes it.
-func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) (time.Duration, error) {
+// finalize withdraws the set from every cluster, and removes its finalizer when nothing is left on any. The last delivery wakes it.
+func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 	if !controllerutil.ContainsFinalizer(set, hubv1.AddonSetFinalizer) {
-		return 0, nil
+		return nil
 	}
 	key := client.ObjectKeyFromObject(set)
 	if forsaken, err := demise.AnyKind(ctx, r.Live, demise.Sets); err != nil {
-		return 0, err
+		return err
 	} else if forsaken {
-		return 0, r.forsake(ctx, set)
+		return r.forsake(ctx, set)
 	}
 	r.registry.leave(key, set.UID, set.Generation)
 	r.registry.settle(key) // a delivery that lands after we have looked would be left without its set
 	// Live: as would a delivery that is not in the cache yet.
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Live.List(ctx, list, client.InNamespace(set.Namespace), setLabels(set.Name)); err != nil {
-		return 0, fmt.Errorf("list the deliveries: %w", err)
+		return fmt.Errorf("list the deliveries: %w", err)
 	}
 	deliveries := slices.DeleteFunc(list.Items, func(d hubv1.AddonDelivery) bool {
 		return d.Spec.AddonSetRef.Name != set.Name || !provenance.Named(&d)
 	})
-	// All are withdrawn together, and at the end. In between, no delivery goes that has anything left.
-	found, now := r.registry.searched(key), r.Clock.Now()
-	waited, err := r.waitedFor(ctx, set, deliveries)
-	if err != nil {
-		return 0, err
-	}
-	if len(deliveries) == 0 || found.due(now, waited) {
-		left, err := r.recallAll(ctx, set, deliveries)
-		if err != nil || left.recalled {
-			return 0, err // what was made wakes us
-		}
-		found = &search{now, left.uninstalling}
-		r.registry.search(key, *found)
-	}
-	if len(found.uninstalling) > 0 || waited && len(deliveries) > 0 {
-		return lookForFlux, r.retire(ctx, set, deliveries, found.uninstalling)
-	}
 	if len(deliveries) > 0 {
-		return 0, r.retire(ctx, set, deliveries, nil)
+		return r.retire(ctx, set, deliveries)
 	}
 	if err := r.deleteRevisions(ctx, set); err != nil {
-		return 0, err
+		return err
 	}
 	r.forget(key)
-	return 0, apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
+	return apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
 }
 
 // forget drops what is remembered of a set that is gone.
@@ -277,9 +259,8 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.surveys.forget(key)
 }
 
-// retire withdraws the set from its clusters, as far as the guard grants it, and says what it waits for: these clusters, and the Flux
-// objects without a delivery that Flux is uninstalling.
-func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries []hubv1.AddonDelivery, uninstalling []string) error {
+// retire withdraws the set from its clusters, as far as the guard grants it, and says which it waits for.
+func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries []hubv1.AddonDelivery) error {
 	before := set.DeepCopy()
 	asked := r.newRemovals(ctx, set, match.Aim{})
 	var err error
@@ -302,9 +283,9 @@ func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries
 	if err != nil {
 		return err
 	}
-	set.Status.Clusters, set.Status.Rollout = leavingCounts(set, deliveries), withdrawing(rolled(set))
+	set.Status.Clusters, set.Status.Rollout = leavingCounts(set, deliveries), &hubv1.RolloutStatus{Phase: hubv1.RolloutWithdrawing}
 	status.Summarize(set, status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason,
-		Message: leavingText(deliveries, set.Status.HeldRemovals, uninstalling)}, r.Clock.Now())
+		Message: leavingText(deliveries, set.Status.HeldRemovals)}, r.Clock.Now())
 	if err := apply.StatusUnchanged(ctx, r.Client, before, set); err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,35 +43,4 @@ func (r *Reconciler) keepRecord(ctx context.Context, set *hubv1.AddonSet) error 
 		return client.IgnoreNotFound(fmt.Errorf("write annotation %s: %w", hubv1.RolloutAnnotation, err))
 	}
 	return nil
-}
-
-// withdrawing returns the state of a set that is being deleted. It still knows what remade asks for.
-func withdrawing(is *hubv1.RolloutStatus) *hubv1.RolloutStatus {
-	out := &hubv1.RolloutStatus{Phase: hubv1.RolloutWithdrawing}
-	if is != nil {
-		out.CompletedRevision, out.FailedRevisions = is.CompletedRevision, is.FailedRevisions
-	}
-	return out
-}
-
-// remade returns the revision of a delivery that is made again only to be withdrawn. While the removal guard holds that, the cluster
-// has it: so it is what a new cluster would get, and not one that has failed. If it does not exist, what is delivered stays.
-func (r *Reconciler) remade(ctx context.Context, set *hubv1.AddonSet) (string, error) {
-	is, orders, newest := rolled(set), rollout.Read(set.Annotations), set.Status.Revision
-	if to := orders.Undone(newest); to != "" {
-		return to, nil
-	}
-	if is != nil && is.CompletedRevision != "" {
-		return is.CompletedRevision, nil
-	}
-	if !rollout.Barred(is, newest) {
-		return newest, nil
-	}
-	revisions, err := r.revisions(ctx, r.Live, set)
-	for _, c := range slices.Backward(revisions) {
-		if !rollout.Barred(is, c.Name) {
-			return c.Name, nil
-		}
-	}
-	return newest, err
 }

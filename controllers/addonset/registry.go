@@ -35,21 +35,8 @@ type compiled struct {
 	starts map[types.NamespacedName]rollout.Start
 	// held is true while nothing may change: the set does not compile.
 	held bool
-	// leaving is true while the set is being deleted. search is when it was last searched for what it has left on clusters, and what Flux
-	// was uninstalling of that; nil before every other object has a delivery.
+	// leaving is true while the set is being deleted.
 	leaving bool
-	search  *search
-}
-
-// search is what a set that is being deleted was found to have left.
-type search struct {
-	at           time.Time
-	uninstalling []string
-}
-
-// due returns whether it is time to search again. waited is true if a registration that goes waits for what the search may find.
-func (s *search) due(now time.Time, waited bool) bool {
-	return s == nil || (waited || len(s.uninstalling) > 0) && now.Sub(s.at) >= lookForFlux
 }
 
 // aim says which clusters the set is to leave. While nothing of it may change, it keeps those that it reaches.
@@ -90,22 +77,7 @@ func (r *registry) put(key types.NamespacedName, c compiled) bool {
 
 // leave notes that a set is being deleted: no write of a delivery of it may begin any more.
 func (r *registry) leave(key types.NamespacedName, uid types.UID, generation int64) {
-	r.put(key, compiled{uid: uid, generation: generation, leaving: true, search: r.searched(key)})
-}
-
-// search notes what a set that is being deleted was found to have left, and searched returns what was noted last.
-func (r *registry) search(key types.NamespacedName, found search) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	set := r.sets[key]
-	set.search = &found
-	r.sets[key] = set
-}
-
-func (r *registry) searched(key types.NamespacedName) *search {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.sets[key].search
+	r.put(key, compiled{uid: uid, generation: generation, leaving: true})
 }
 
 func (r *registry) drop(key types.NamespacedName) {

@@ -66,10 +66,11 @@ func TestStandsBackLedElsewhere(t *testing.T) {
 // set has delivered through it. Who has registered the cluster a second time is not served for that.
 func TestMadeAgainIsServedAgain(t *testing.T) {
 	scheme := hubscheme.New()
+	delivered := identity.Delivery("", client.ObjectKey{Namespace: "fleet", Name: "one"})
 	object := func(namespace, uid string) *helmv2.HelmRelease {
 		return &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: "o", CreationTimestamp: metav1.NewTime(moment.Add(-time.Hour)),
-			Annotations: map[string]string{hubv1.ClusterUIDAnnotation: uid, hubv1.DeliveryAnnotation: "d"},
+			Annotations: map[string]string{hubv1.ClusterUIDAnnotation: uid, hubv1.DeliveryAnnotation: delivered},
 			Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", client.ObjectKey{Namespace: "fleet", Name: "one"})},
 		}}
 	}
@@ -77,7 +78,7 @@ func TestMadeAgainIsServedAgain(t *testing.T) {
 	goes.DeletionTimestamp, goes.Finalizers = &metav1.Time{Time: moment}, []string{hubv1.FluxObjectFinalizer}
 	delivery := func(namespace string, withdrawal types.UID) *hubv1.AddonDelivery {
 		return &hubv1.AddonDelivery{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "d", UID: "u", DeletionTimestamp: &metav1.Time{Time: moment},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: delivered, UID: "u", DeletionTimestamp: &metav1.Time{Time: moment},
 				Finalizers: []string{hubv1.DeliveryFinalizer}},
 			Spec: hubv1.AddonDeliverySpec{Withdrawal: withdrawal, RegistrationRef: hubv1.RegistrationReference{Namespace: "fleet", Name: "one"}},
 		}

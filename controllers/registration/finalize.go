@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,7 +22,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/pace"
-	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -71,14 +69,13 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 		return ctrl.Result{}, err
 	}
 	fresh := r.goes(reg, reason, decision)
-	var recalled []string
 	if reason != "" && left == 0 && !fresh {
-		if left, recalled, err = r.overlooked(ctx, reg); err != nil {
+		if left, err = r.unseen(ctx, reg); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
 	status.Summarize(reg, status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason,
-		Message: decision.Reason + "; " + leftText(left, recalled)}, r.Clock.Now())
+		Message: decision.Reason + "; " + status.Count(left, "delivery") + " left"}, r.Clock.Now())
 	if err := apply.Status(ctx, r.Client, before, reg); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -87,7 +84,6 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	case reason == "":
 		return ctrl.Result{RequeueAfter: time.Minute}, nil // held: look again whether the origin can be read
 	case left > 0:
-		again = pace.Sooner(again, r.settling(reg))
 		if seen == 0 {
 			again = pace.Sooner(again, time.Second) // the cache is behind, and may never show what has gone meanwhile
 		}
@@ -95,10 +91,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	case fresh:
 		// The matcher may have been making deliveries before it knew. Once it knows the condition, it makes no more.
 		return ctrl.Result{RequeueAfter: time.Second}, nil
-	case len(recalled) > 0 && !r.givesUp(reg):
-		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
-	r.tellGivenUp(reg, recalled)
 	if err := r.unmark(ctx, reg, obj); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -236,26 +229,7 @@ func unregisteringReason(f teardown.RegistrationFacts, d teardown.Decision) stri
 // deliveriesLeft counts the deliveries of a registration that the cache shows. Before the registration goes, unseen looks for the others.
 func (r *Reconciler) deliveriesLeft(ctx context.Context, reg *hubv1.ClusterRegistration) (int, error) {
 	list, err := r.deliveriesOf(ctx, reg)
-	left := 0
-	for i := range list {
-		counts, err := r.counts(ctx, &list[i], reg)
-		if err != nil {
-			return 0, err
-		}
-		if counts {
-			left++
-		}
-	}
-	return left, err
-}
-
-// overlooked returns what a registration of which the cache shows no delivery has to wait for all the same.
-func (r *Reconciler) overlooked(ctx context.Context, reg *hubv1.ClusterRegistration) (left int, recalled []string, err error) {
-	if left, err = r.unseen(ctx, reg); err != nil || left > 0 {
-		return left, nil, err
-	}
-	recalled, err = r.recalled(ctx, reg)
-	return 0, recalled, err
+	return len(list), err
 }
 
 // unseen counts the deliveries of a registration that are not in the cache yet, and would lose their registration. It reads each live, by
@@ -276,62 +250,12 @@ func (r *Reconciler) unseen(ctx context.Context, reg *hubv1.ClusterRegistration)
 			continue // what it had here was made long ago
 		}
 		d := &hubv1.AddonDelivery{}
-		if err := r.Live.Get(ctx, name, d); apierrors.IsNotFound(err) || err == nil && d.Spec.RegistrationRef.Key() != key {
-			continue
-		} else if err != nil {
+		switch err := r.Live.Get(ctx, name, d); {
+		case client.IgnoreNotFound(err) != nil:
 			return 0, fmt.Errorf("read AddonDelivery %s: %w", name, err)
-		}
-		counts, err := r.counts(ctx, d, reg)
-		if err != nil {
-			return 0, err
-		}
-		if counts {
+		case err == nil && d.Spec.RegistrationRef.Key() == key:
 			left++
 		}
 	}
 	return left, nil
-}
-
-// counts returns whether a delivery can be the hub's. A delivery that somebody else wrote does not keep a
-// registration from going, and is not counted.
-func (r *Reconciler) counts(ctx context.Context, d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) (bool, error) {
-	if !provenance.Named(d) {
-		return false, nil
-	}
-	from, err := reach.Of(ctx, r.Client, r.Config, d.Namespace)
-	if err == nil && from.ByTeam() {
-		// Its members can write deliveries, and finalizers, but no status. The cluster may be somebody else's.
-		reported := provenance.Reported(d, from) || r.settling(reg) > 0
-		return reported && controllerutil.ContainsFinalizer(d, hubv1.DeliveryFinalizer), nil
-	}
-	if err != nil || from.To(reg) {
-		return err == nil, err
-	}
-	return r.wasTeams(ctx, d, reg)
-}
-
-// settling returns how much longer a registration that goes waits for deliveries from a Team's namespace on which the hub has
-// not reported. It may have made them all the same, and nobody would withdraw them later. The matcher withdraws them
-// meanwhile, whoever has made them.
-func (r *Reconciler) settling(reg *hubv1.ClusterRegistration) time.Duration {
-	c := status.Find(reg, hubv1.UnregisteringCondition)
-	if c == nil {
-		return 0
-	}
-	return max(0, recallTime-r.worked(c))
-}
-
-// wasTeams returns whether a Team governed the namespace of a delivery out of reach when the hub delivered it, as the delivery
-// room decides that: the hub has reported on it, and the namespace has a kubeconfig with a team's token.
-func (r *Reconciler) wasTeams(ctx context.Context, d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) (bool, error) {
-	if len(d.Status.Addons) == 0 || !controllerutil.ContainsFinalizer(d, hubv1.DeliveryFinalizer) {
-		return false, nil
-	}
-	there := &metav1.PartialObjectMetadata{}
-	there.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	name := client.ObjectKey{Namespace: d.Namespace, Name: identity.Mirror(r.Config.HubID, client.ObjectKeyFromObject(reg))}
-	if err := r.Client.Get(ctx, name, there); err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	return there.Labels[hubv1.MirrorLabel] == identity.TeamMirror, nil
 }

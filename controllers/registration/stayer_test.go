@@ -78,7 +78,7 @@ func TestTheOtherIsMadeAgain(t *testing.T) {
 			}
 			cache := builder(cached)
 			if tc.stoodBack != "" {
-				d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: tc.object, Name: "d"}}
+				d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: tc.object, Name: identity.Delivery("", other)}}
 				d.Spec.RegistrationRef = hubv1.RegistrationReference{Namespace: other.Namespace, Name: other.Name}
 				d.Status.ClusterID = tc.stoodBack
 				cache = cache.WithObjects(d)

@@ -18,6 +18,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/reach"
 	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
@@ -73,7 +74,7 @@ func (r *Reconciler) deliveriesOf(ctx context.Context, reg *hubv1.ClusterRegistr
 	if err := r.Client.List(ctx, list, index.DeliveriesOf(client.ObjectKeyFromObject(reg)), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the deliveries: %w", err)
 	}
-	return list.Items, nil
+	return counted(list.Items), nil
 }
 
 // deliveries counts the add-ons of a cluster and sets status.sets.
@@ -84,10 +85,6 @@ func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.Cluster
 		return out, err
 	}
 	results := map[string]string{}
-	deliveries, err = r.counted(ctx, deliveries, reg)
-	if err != nil {
-		return out, err
-	}
 	for i := range deliveries {
 		d := &deliveries[i]
 		set := d.SetKey().String()
@@ -130,22 +127,9 @@ func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.Cluster
 	return out, r.sets(ctx, reg, results, &out)
 }
 
-// counted returns those of some deliveries that can be the hub's. Somebody else's say nothing, also not of orphans: the list of these is
-// short.
-func (r *Reconciler) counted(
-	ctx context.Context, all []hubv1.AddonDelivery, reg *hubv1.ClusterRegistration,
-) ([]hubv1.AddonDelivery, error) {
-	out := make([]hubv1.AddonDelivery, 0, len(all))
-	for i := range all {
-		counts, err := r.counts(ctx, &all[i], reg)
-		if err != nil {
-			return nil, err
-		}
-		if counts {
-			out = append(out, all[i])
-		}
-	}
-	return out, nil
+// counted returns those of some deliveries that the hub has made, by their names.
+func counted(all []hubv1.AddonDelivery) []hubv1.AddonDelivery {
+	return slices.DeleteFunc(slices.Clone(all), func(d hubv1.AddonDelivery) bool { return !provenance.Named(&d) })
 }
 
 // add counts a delivery that stays, and returns what is worth saying about its set besides that it delivers; "" for
@@ -187,14 +171,8 @@ func (r *Reconciler) leftThrough(ctx context.Context, instead *hubv1.ClusterRegi
 		client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the deliveries of ClusterRegistration %s/%s: %w", instead.Namespace, instead.Name, err)
 	}
-	for i := range list.Items {
-		counts, err := r.counts(ctx, &list.Items[i], instead)
-		if err != nil {
-			return err
-		}
-		if counts {
-			out.left = append(out.left, leftOf(&list.Items[i])...)
-		}
+	for _, d := range counted(list.Items) {
+		out.left = append(out.left, leftOf(&d)...)
 	}
 	return nil
 }

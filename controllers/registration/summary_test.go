@@ -41,13 +41,6 @@ func deliveryOf(set string, phase status.Phase, reason string, states ...hubv1.A
 	return d
 }
 
-// forged returns one that somebody wrote in a namespace of his own.
-func forged(set, namespace string) hubv1.AddonDelivery {
-	d := deliveryOf(set, status.Broken, hubv1.OutOfReachReason)
-	d.Namespace = namespace
-	return d
-}
-
 func gone(d hubv1.AddonDelivery) hubv1.AddonDelivery {
 	d.Spec.Withdrawal = d.UID
 	d.DeletionTimestamp = &metav1.Time{Time: moment}
@@ -89,8 +82,6 @@ func TestSummary(t *testing.T) {
 		"WrittenButNotReady": {[]hubv1.AddonDelivery{deliveryOf("a", status.Working, hubv1.ProgressingReason, hubv1.AddonReady, hubv1.AddonReady)}, []hubv1.AddonSet{set("a", false)},
 			status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "all 2 add-ons are Ready; flux-system/a: says so"}, "2/2"},
 		"LostToAnother": {[]hubv1.AddonDelivery{ready("a"), deliveryOf("b", status.Broken, hubv1.AddonsLostReason, hubv1.AddonLostTo)}, []hubv1.AddonSet{set("a", false), set("b", false)},
-			status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "all 2 add-ons are Ready"}, "2/2"},
-		"ForgedElsewhere": {[]hubv1.AddonDelivery{ready("a"), forged("b", "theirs")}, []hubv1.AddonSet{set("a", false)},
 			status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "all 2 add-ons are Ready"}, "2/2"},
 		"PartlyLost": {[]hubv1.AddonDelivery{ready("a"), deliveryOf("b", status.Done, hubv1.AddonsLostReason, hubv1.AddonReady, hubv1.AddonLostTo)}, []hubv1.AddonSet{set("a", false), set("b", false)},
 			status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "all 3 add-ons are Ready"}, "3/3"},

@@ -33,6 +33,7 @@ const (
 	setFailed          = "RolloutFailed"
 	setEpoch           = "EpochOfHub"
 	deliveryFrozen     = "DeliveriesFrozen"
+	objectLeft         = "FluxObjectsLeft"
 )
 
 // remedies say what to do about a reason of a registration; docs/troubleshooting.md has them all.
@@ -190,6 +191,14 @@ func setsBehind(f *Facts) []Finding {
 	return append(out, some(f.Fleet.all(deliveryFrozen), Finding{Severity: Warning, Code: deliveryFrozen,
 		What:   "deliveries are an epoch behind, and stay as they are until their sets change: " + list(sets),
 		Remedy: "change the set, first one that few clusters have (docs/upgrade.md); new overrides wait for it"})...)
+}
+
+// setsLeft finds what nobody removes: a member of the break-glass group has deleted the delivery, and its set does not want the cluster any
+// more.
+func setsLeft(f *Facts) []Finding {
+	return some(f.Fleet.all(objectLeft), Finding{Severity: Warning, Code: objectLeft,
+		What:   "Flux objects of the hub have no AddonDelivery, and no set makes it again: Flux goes on with them, and nobody removes them",
+		Remedy: "delete them to uninstall what they brought; suspend them first to leave it on the cluster"})
 }
 
 func overridesSummary(f *Facts) string {

@@ -121,7 +121,7 @@ var checks = []struct {
 	{CheckClusters, clustersSummary, []rule{clustersFail, clustersUnseen, clustersDuplicate}},
 	{CheckCredentials, credentialsSummary, []rule{credentialsExpire}},
 	{CheckMirrors, mirrorsSummary, []rule{mirrorsOpen, mirrorsRead}},
-	{CheckSets, setsSummary, []rule{setsMatchNothing, setsStalled, setsHeld, setsFailed, setsBehind}},
+	{CheckSets, setsSummary, []rule{setsMatchNothing, setsStalled, setsHeld, setsFailed, setsBehind, setsLeft}},
 	{CheckOverrides, overridesSummary, []rule{overridesOver, overridesRefused, pausesOver}},
 }
 

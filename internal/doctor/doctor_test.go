@@ -296,6 +296,13 @@ var cases = map[string]struct {
 		d.Namespace, d.Spec.AddonSetRef.Name, d.Spec.RevisionName = "flux-system", "base", "base-4f24bf35d8-e2"
 		f.Fleet.Delivery(d)
 	}, "WARNING DeliveriesFrozen"},
+	"FluxObjectsLeft": {func(f *doctor.Facts) {
+		f.Fleet.FluxObject("HelmRelease", &metav1.ObjectMeta{Namespace: "flux-system", Name: "two-web", Annotations: map[string]string{hubv1.DeliveryAnnotation: "gone"}})
+	}, "WARNING FluxObjectsLeft"},
+	"FluxObjectDelivered": {func(f *doctor.Facts) {
+		f.Fleet.Delivery(&hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "there"}})
+		f.Fleet.FluxObject("HelmRelease", &metav1.ObjectMeta{Namespace: "flux-system", Name: "two-web", Annotations: map[string]string{hubv1.DeliveryAnnotation: "there"}})
+	}, ""},
 	"OverrideOver": {func(f *doctor.Facts) {
 		r := registration()
 		r.Spec.Overrides = []hubv1.Override{{Name: "web", Until: &metav1.Time{Time: now.Add(-time.Hour)}}, {Name: "db"}}

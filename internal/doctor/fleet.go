@@ -31,6 +31,7 @@ type Fleet struct {
 	classes   []Class
 	counts    map[Class]*Objects
 	revisions map[string]string // the newest of each set
+	delivered map[string]bool   // the deliveries that there are
 }
 
 // add counts an object with a fault.
@@ -209,8 +210,20 @@ func (f *Fleet) Set(s *hubv1.AddonSet, epoch int, now time.Time) {
 // Delivery takes one delivery. The sets come first.
 func (f *Fleet) Delivery(d *hubv1.AddonDelivery) {
 	f.Deliveries++
+	if f.delivered == nil {
+		f.delivered = map[string]bool{}
+	}
+	f.delivered[d.Namespace+"/"+d.Name] = true
 	set := d.Namespace + "/" + d.Spec.AddonSetRef.Name
 	if rev, newest := d.Spec.RevisionName, f.revisions[set]; rev != "" && newest != "" && !identity.SameEpoch(rev, newest) {
 		f.add(deliveryFrozen, set, d.Namespace+"/"+d.Name)
+	}
+}
+
+// FluxObject takes one of the hub's Flux objects. The deliveries come first, all of them.
+func (f *Fleet) FluxObject(kind string, o metav1.Object) {
+	delivery := o.GetAnnotations()[hubv1.DeliveryAnnotation]
+	if o.GetDeletionTimestamp() == nil && !f.delivered[o.GetNamespace()+"/"+delivery] {
+		f.add(objectLeft, "", kind+" "+o.GetNamespace()+"/"+o.GetName())
 	}
 }

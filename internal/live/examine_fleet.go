@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -55,7 +56,27 @@ func (e *examiner) fleet() error {
 		f.Cut = f.Deliveries >= mostDeliveries && l.GetContinue() != ""
 		return !f.Cut
 	}))
+	e.left()
 	return nil
+}
+
+// left goes through the hub's Flux objects, if all deliveries are known.
+func (e *examiner) left() {
+	f := &e.facts.Fleet
+	for _, of := range []schema.GroupVersionKind{
+		helmv2.GroupVersion.WithKind(helmv2.HelmReleaseKind), kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind),
+	} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(of.GroupVersion().WithKind(of.Kind + "List"))
+		if f.Cut || !e.read(doctor.CheckSets, of.Kind+"s, and so what has no delivery", e.pages(list, func(l client.ObjectList) bool {
+			for _, o := range l.(*metav1.PartialObjectMetadataList).Items {
+				f.FluxObject(of.Kind, &o)
+			}
+			return true
+		}, client.HasLabels{hubv1.ClusterKeyLabel})) {
+			return
+		}
+	}
 }
 
 // sources goes through the sources of Flux in namespaces with sets.

@@ -314,21 +314,6 @@ func (w *World) checkUnread(write apiserver.Write) {
 	}
 }
 
-// checkForced: a registration that somebody forces goes when nothing is left of it, or when a process has had a minute for that.
-func (w *World) checkForced(write apiserver.Write) {
-	forced := nested(write.Old, "metadata", "annotations", hubv1.ForceUnregisterAnnotation) == "true"
-	if w.at == nil || w.clock.Now().Sub(w.at.began) >= recorded || !forced {
-		return
-	}
-	of := write.Key.Namespace + "/" + write.Key.Name
-	for k := range w.flux.due {
-		if o := w.server.Get(k); registrationIn(o) == of && nested(o, "metadata", "deletionTimestamp") == nil {
-			w.violated("orphans", "registration %s is forced and goes, %s is there, and this process has been at work for %s", write.Key.Name, k,
-				w.clock.Now().Sub(w.at.began))
-		}
-	}
-}
-
 // serve has the API server serve Kamaji's kind, or not, as while its CRD is made anew.
 func (w *World) serve(serves bool) {
 	k := apiserver.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "tenantcontrolplanes.kamaji.clastix.io"}

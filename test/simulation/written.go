@@ -25,7 +25,6 @@ import (
 func (w *World) checkWrite(write apiserver.Write) {
 	if write.New == nil && write.Key.Kind == "ClusterRegistration" {
 		w.checkUnregistered(write.Key)
-		w.checkForced(write)
 	}
 	w.checkRecorded(write)
 	if write.New == nil || !write.Changed && write.Verb != "delete" {

@@ -64,7 +64,6 @@ var Scripts = map[string]string{
 	"drain-of-old":              "drain-times-out-and-no-hub-was-at-work",
 	"unread-of-old":             "origin-cannot-be-read-for-a-moment",
 	"served-again-unseen":       "let-go-while-its-origin-cannot-be-read-and-registered-again",
-	"forced-of-old":             "break-glass/forced-and-no-hub-was-at-work",
 	"rights-of-old":             "team-loses-a-cluster-and-no-hub-was-at-work",
 }
 
@@ -212,7 +211,7 @@ var Defects = []Defect{
 		{"controllers/addonset/removals.go", "orphan: orphaned || leaves(reg),", "orphan: orphaned,"},
 	}},
 	{"lost-after-all", "What was let go because its Secret was gone is uninstalled after all", "loss", []Edit{
-		{"controllers/addonset/recall.go", "\treturn letsGo(reg) || status.Reason(", "\treturn letsGo(reg) || false && status.Reason("},
+		{"controllers/addonset/matcher.go", "\treturn letsGo(reg) || status.Reason(", "\treturn letsGo(reg) || false && status.Reason("},
 	}},
 	{"back-unseen", "What is to leave is withdrawn before the cache shows that the Secret has come back", "loss", []Edit{
 		{"controllers/registration/finalize.go", "err != nil || behind {", "err != nil || false && behind {"},
@@ -261,9 +260,6 @@ var Defects = []Defect{
 	}},
 	{"served-again-unseen", "What asks to be registered is not looked at when its kind is served again", "convergence", []Edit{
 		{"controllers/discovery/setup.go", "{ r.lookAgain(ctx, kind, again) })", "{ _, _ = ctx, kind })"},
-	}},
-	{"forced-of-old", "What somebody forces is given up by a hub that has not tried yet", "orphans", []Edit{
-		{"controllers/registration/leftovers.go", "r.Tenure.Worked(c.LastTransitionTime.Time, r.Clock.Now())", "r.Clock.Since(c.LastTransitionTime.Time)"},
 	}},
 	{"rights-of-old", "The time in which no hub was at work counts for what a Team's rights wait for", "teams", []Edit{
 		{"controllers/delivery/scope.go", "c.began.After(since)", "false"},

@@ -19,7 +19,7 @@ import (
 // await notes the objects that stay because an add-on is to take them over and cannot be delivered now, unless
 // another add-on delivers the same. A platform set does not wait for a tenant's add-on: the tenant would have a veto.
 func (c *cluster) await(scope string, desired []plan.Desired, config *hubconfig.Config) {
-	for _, d := range slices.Concat(c.deliveries, c.missing) {
+	for _, d := range c.deliveries {
 		if c.scope(d.Namespace) != scope {
 			continue
 		}
@@ -75,7 +75,7 @@ func mayTakeOver(await assembly.Await, o *object) bool {
 // by the set, which had left the cluster and selects it again. Until the hub makes the delivery again, it has its revision
 // of before, or it is missing. A platform set does not wait for that of a tenant's set, and nobody for that of another scope.
 func (c *cluster) awaitsAgain(d *delivery, config *hubconfig.Config) map[plan.Key]assembly.Await {
-	if !c.wantsAgain(d) || d.DeletionTimestamp == nil && !slices.Contains(c.missing, d) {
+	if !c.wantsAgain(d) || d.DeletionTimestamp == nil {
 		return nil
 	}
 	out := map[plan.Key]assembly.Await{}

@@ -195,7 +195,7 @@ func TestAwaitsAgainInItsScope(t *testing.T) {
 				objects: map[plan.Key]*object{k: {Observed: plan.Observed{Key: k, Addon: "web"}, delivery: "theirs"}}}
 			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: tc.awaits, Name: "mine"}}, selected: true,
 				set: &hubv1.AddonSet{Spec: hubv1.AddonSetSpec{Addons: []hubv1.Addon{{Name: "web"}}}}}
-			c.missing = []*delivery{d}
+			d.DeletionTimestamp = &metav1.Time{Time: time.Unix(0, 0)}
 			if got := c.awaitsAgain(d, &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}); len(got) > 0 != tc.want {
 				t.Errorf("it waits for %v", got)
 			}

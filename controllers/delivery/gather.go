@@ -50,9 +50,6 @@ type cluster struct {
 	again     time.Duration
 	// foreign are HelmReleases for this cluster that are not the hub's.
 	foreign []assembly.Foreign
-	// missing stand for deliveries that do not exist, while objects of theirs do: somebody took their finalizers off, or
-	// they are about to be made again.
-	missing []*delivery
 	// strays are finished objects with the cluster's label that are not the hub's.
 	strays []client.Object
 	// objects are the Flux objects of this cluster that the hub made.

@@ -21,7 +21,6 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
-	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
@@ -241,42 +240,5 @@ func TestRenamedOnANewCluster(t *testing.T) {
 		if !failed || a.State != hubv1.AddonReady || m.object(roomCluster, a.Name) == nil {
 			t.Errorf("%s is %s: %s", a.Name, a.State, a.Message)
 		}
-	}
-}
-
-// What a set is to take over stays until its delivery is made again that somebody has deleted, also if one of the two sets has a name that is too
-// long for a label.
-func TestHandOverWaitsForADeliveryThatWasDeleted(t *testing.T) {
-	long := strings.Repeat("long-", 20) + "name"
-	for name, tc := range map[string]struct{ old, to string }{"Short": {"old", "new"}, "LongOld": {long, "new"}, "LongNew": {"old", long}} {
-		t.Run(name, func(t *testing.T) {
-			renamed := releaseAddon("renamed")
-			renamed["movedFrom"] = []any{map[string]any{"addonSet": tc.old, "name": "app"}}
-			objects := append(addonsOf(tc.old, "1", releaseAddon("app")), addonsOf(tc.old, "2", releaseAddon("other"))[1:]...)
-			objects = append(objects, addonsOf(tc.to, "1", releaseAddon("web"))[1:]...)
-			objects = append(objects, addonsOf(tc.to, "2", releaseAddon("web"), renamed)...)
-			labelled := func(set, generation string) *hubv1.AddonDelivery {
-				d := deliveredTo(roomCluster, set, generation)
-				d.Labels[hubv1.AddonSetLabel] = identity.LabelValue(set)
-				return d
-			}
-			m := newRoom(t, append(objects, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), labelled(tc.old, "1"), labelled(tc.to, "1"))...)
-			m.settle()
-			m.delete(roomCluster, tc.to)
-			m.settle()
-			granted := guard.Dropped(string(m.object(roomCluster, "app").GetUID()))
-			edit(m, "flux-system", m.delivery(roomCluster, tc.old).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) {
-				d.Spec.RevisionName, d.Spec.Removals = revisionOf(tc.old, "2"), []string{granted}
-			})
-			m.settle()
-			if m.delivery(roomCluster, tc.to) != nil || m.object(roomCluster, "web") == nil {
-				t.Fatal("the delivery was not let go, or its object has gone with it")
-			}
-			m.quietly(func() { m.must(m.api.Create(t.Context(), labelled(tc.to, "2"))) })
-			m.settle()
-			if len(m.uninstalled) > 0 || m.object(roomCluster, "renamed") == nil {
-				t.Errorf("uninstalled %v, let go %v", m.uninstalled, m.released)
-			}
-		})
 	}
 }

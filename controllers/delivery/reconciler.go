@@ -78,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error) {
 	if len(c.deliveries) == 0 {
 		r.writes.Forget(c.key)
-		r.prune(c, nil)
+		r.prune(c)
 		r.memory.forget(c.key)
 		r.histories.forget(c.key, func(plan.Key) bool { return false })
 		r.documents.Forget(c.key)

@@ -33,12 +33,7 @@ import (
 // render renders every delivery, and assembles the results.
 func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 	in := assembly.Input{Foreign: c.foreign, Live: c.live()}
-	var err error
-	if c.missing, err = r.missing(ctx, c); err != nil {
-		return err
-	}
-	all := append(slices.Clone(c.deliveries), c.missing...)
-	for _, d := range all {
+	for _, d := range c.deliveries {
 		if d.program != nil && !d.leaving && c.registration != nil {
 			if err := r.renderDelivery(ctx, c, d, in.Live); err != nil {
 				r.memory.drop(client.ObjectKeyFromObject(d))
@@ -68,11 +63,11 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 		}
 		in.Deliveries = append(in.Deliveries, a)
 	}
-	r.prune(c, all)
+	r.prune(c)
 	c.trustFlux(&in)
 	c.yields = map[plan.Key]bool{}
 	for i, out := range c.assemble(in) {
-		all[i].Portion = out
+		c.deliveries[i].Portion = out
 		maps.Copy(c.yields, out.Yields)
 	}
 	return ctx.Err() // else all that could not be read for that would look like a failure of each delivery
@@ -94,12 +89,12 @@ func (d *delivery) readyBefore(t time.Time) bool {
 // prune forgets the deliveries of a cluster that are gone, whoever has let them go, and the documents to which those that are there do not
 // refer any more: all that decides anything has just been read. What could not be read is read again, and until then all that was read
 // before is noted.
-func (r *Reconciler) prune(c *cluster, all []*delivery) {
-	for _, d := range r.roster.gone(c.key, all) {
+func (r *Reconciler) prune(c *cluster) {
+	for _, d := range r.roster.gone(c.key, c.deliveries) {
 		r.memory.drop(d)
 		r.waiting.Forget(d)
 	}
-	if !slices.ContainsFunc(all, func(d *delivery) bool { return d.failed != nil }) {
+	if !slices.ContainsFunc(c.deliveries, func(d *delivery) bool { return d.failed != nil }) {
 		r.documents.Prune(c.key)
 	}
 }

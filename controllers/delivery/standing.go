@@ -8,9 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -276,54 +274,4 @@ func (r *Reconciler) forgo(ctx context.Context, c *cluster, d *delivery) error {
 
 func (r *Reconciler) warn(d *delivery, format string, args ...any) {
 	r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeWarning, hubv1.DeliveryMadeAgainEvent, "Deliver", format, args...)
-}
-
-// missing returns a delivery for each one that is missing while its objects exist: somebody took its finalizer off,
-// or it is about to be made again. Until then no other set takes what it has.
-func (r *Reconciler) missing(ctx context.Context, c *cluster) ([]*delivery, error) {
-	var out []*delivery
-	seen := map[string]bool{}
-	for k, o := range c.objects {
-		name := k.Namespace + "/" + o.delivery
-		if o.Foreign || o.Deleting || o.delivery == "" || seen[name] || c.delivery(k.Namespace, o.delivery) != nil {
-			continue
-		}
-		seen[name] = true
-		d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: o.delivery}}
-		set, err := r.labelled(ctx, k.Namespace, o.Set)
-		if err != nil {
-			return nil, err
-		}
-		if d.Spec.AddonSetRef.Name = o.Set; set != nil {
-			d.Spec.AddonSetRef.Name = set.Name
-		}
-		stands := &delivery{AddonDelivery: d, before: d, set: set}
-		if stands.selected = c.selects(stands); stands.selected {
-			stands.wantedAgain = c.wantsAgain(stands)
-		}
-		out = append(out, stands)
-	}
-	return out, nil
-}
-
-// labelled returns the set that a label names; nil if there is none. The label is the set's name, but for very long ones.
-func (r *Reconciler) labelled(ctx context.Context, namespace, label string) (*hubv1.AddonSet, error) {
-	set := &hubv1.AddonSet{}
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: label}, set)
-	if err == nil {
-		return set, nil
-	}
-	if !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("read the set: %w", err)
-	}
-	list := &hubv1.AddonSetList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("look for the set: %w", err)
-	}
-	for i := range list.Items {
-		if identity.LabelValue(list.Items[i].Name) == label {
-			return &list.Items[i], nil
-		}
-	}
-	return nil, nil
 }

@@ -22,6 +22,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
@@ -40,8 +42,6 @@ type Keeper struct {
 
 	mu      sync.Mutex
 	records map[id]*record
-	// lost is what was deleted, as it was, until somebody has looked whether it is needed.
-	lost lostObjects
 }
 
 // Unseen is how long the cache may take to show an object that was made. After that the object does not exist:
@@ -99,14 +99,11 @@ func (k *Keeper) take(key id) *record {
 	return r
 }
 
-// Kept returns how many objects are remembered, those that were deleted among them, and how many bytes these take.
+// Kept returns how many objects are remembered. They take next to no memory.
 func (k *Keeper) Kept() (entries, bytes int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, n := range k.lost.bytes {
-		bytes += n
-	}
-	return len(k.records) + len(k.lost.objects), bytes
+	return len(k.records), 0
 }
 
 // Gone is called when somebody has deleted an object, so that it is not taken for one that the cache does not show
@@ -116,6 +113,16 @@ func (k *Keeper) Gone(kind string, name types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.records, id{kind, name})
+}
+
+// deletions notes what is deleted. The placeholder of a ServiceAccount is left out, which only goes when the hub lets it.
+func (k *Keeper) deletions(kind string) predicate.Predicate {
+	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
+		if kind != index.ServiceAccount && k.ours(e.Object) {
+			k.Gone(kind, client.ObjectKeyFromObject(e.Object))
+		}
+		return true
+	}}
 }
 
 // objects returns an empty object of each kind that is kept.
@@ -262,12 +269,11 @@ func (k *Keeper) reconcile(ctx context.Context, key id) (ctrl.Result, error) {
 	defer release()
 	there := objects()[key.kind]
 	if err := k.Client.Get(ctx, key.NamespacedName, there); err != nil {
-		if apierrors.IsNotFound(err) {
-			return k.again(ctx, key, rec)
+		if apierrors.IsNotFound(err) && k.Clock.Since(rec.at) >= Unseen { // else the cache may not show it yet
+			rec.hash, rec.idleSince = "", time.Time{}
 		}
-		return ctrl.Result{}, err
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	k.found(key)
 	used, err := k.used(ctx, key)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -267,13 +267,6 @@ func TestInvariantsFail(t *testing.T) {
 			status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.OriginDeletedReason, "its origin could not be read for 1h0m0s", w.clock.Now())
 			w.says(reg)
 		}},
-		{"orphans", func(w *World) {
-			must(w.do("force w1"))
-			must(w.do("restart"))
-			w.at = w.hub
-			k := w.cluster("w1").registration()
-			w.checkWrite(apiserver.Write{Key: k, Changed: true, Old: w.server.Get(k)})
-		}},
 		{"drain", func(w *World) {
 			c := w.cluster("w2")
 			w.drain(c, "30m")

@@ -142,6 +142,7 @@ func (p *guarded) denied(t *testing.T) {
 		{"status of a registration", patchedStatus(reg, `{"status":{"clusterUID":"other"}}`), "has a status that the hub finds out by asking the cluster", ""},
 		{"name of a registration", patched(reg, `{"metadata":{"labels":{"chandler.dev/name":"two"}}}`), "gets chandler.dev/name from the hub, and sets select by it: neither set nor change it", ""},
 		{"two labels of a registration", patched(reg, `{"metadata":{"labels":{"chandler.dev/provider":"Kamaji","chandler.dev/kubernetes-minor":null}}}`), "gets chandler.dev/provider, chandler.dev/kubernetes-minor from the hub", ""},
+		{"a registration that its origin asks for, deleted", deleted(reg), "comes from Secret one, which asks to be registered: it would be made again", ""},
 		{"a registration that brings its labels", forged(reg, hubv1.ProviderLabel), "gets chandler.dev/provider from the hub", ""},
 	}
 	dry := client.NewDryRunClient(p.glass)

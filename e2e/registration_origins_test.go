@@ -77,11 +77,6 @@ func TestOrigins(t *testing.T) {
 	t.Run("a registration deleted by hand is made again", func(t *testing.T) {
 		uid := reg.UID
 		check(t, h.Client.Delete(ctx, registration("tenants", "late")))
-		soon(t, "it stays for now, since it would lose a label of its own", func() error {
-			return condition(ctx, h.Client, reg, hubv1.DeletionHeldCondition, metav1.ConditionTrue, hubv1.SpecWouldBeLostReason)
-		})
-		check(t, h.Client.Patch(ctx, reg, client.RawPatch(types.MergePatchType,
-			fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, hubv1.DiscardSpecAnnotation))))
 		soon(t, "it is made again", func() error {
 			if err := h.Client.Get(ctx, client.ObjectKeyFromObject(reg), reg); err != nil {
 				return err

@@ -212,8 +212,8 @@ type ClusterRegistrationStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// conditions: Ready, KubeConfigValid and Reachable are always there. Reconciling, Stalled, CredentialExpiring,
-	// Draining, Duplicate, Suspended, Maintenance, RemovalsHeld, OverridesRefused, OriginIgnored, DeletionHeld and
-	// Unregistering are there only while true.
+	// Draining, Duplicate, Suspended, Maintenance, RemovalsHeld, OverridesRefused, OriginIgnored and Unregistering are
+	// there only while true.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

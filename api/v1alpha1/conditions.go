@@ -31,9 +31,6 @@ const (
 	// UnregisteringCondition of a ClusterRegistration, only while true: it is being unregistered, or will be when its
 	// delay is over.
 	UnregisteringCondition = "Unregistering"
-	// DeletionHeldCondition of a ClusterRegistration, only while true: somebody deleted it, and it stays until a
-	// person has decided.
-	DeletionHeldCondition = "DeletionHeld"
 
 	// OriginIgnoredCondition of a ClusterRegistration, only while true: an origin of the same name is labelled to be
 	// registered, and the hub ignores it.
@@ -187,8 +184,8 @@ const (
 	// LabelRemovedReason: the register label was taken off the origin, and the delay runs.
 	LabelRemovedReason = "LabelRemoved"
 	// OriginMissingReason: the origin, a Secret, is gone or is being deleted. Its cluster lives on, and the grace
-	// runs. Also of DeletionHeld: the Secret went after the registration had been deleted. Also of Ready, of an AddonDelivery:
-	// the origin, of whatever kind, does not exist or cannot be read, so that nothing is rendered. What is delivered stays as it is.
+	// runs. Also of Ready, of an AddonDelivery: the origin, of whatever kind, does not exist or cannot be read, so that
+	// nothing is rendered. What is delivered stays as it is.
 	OriginMissingReason = "OriginMissing"
 	// OriginLostReason: the grace is over. The hub lets the add-ons go and does not uninstall them, as far as the
 	// sets' removal guards grant it.
@@ -209,10 +206,6 @@ func Waits(reason string) bool { return reason == LabelRemovedReason || reason =
 func LetsGo(reason string) bool {
 	return reason == OriginDeletedReason || reason == ForcedReason || reason == SameClusterReason
 }
-
-// SpecWouldBeLostReason of DeletionHeld: the origin would have the registration made again, without what somebody
-// wrote into its spec, or without a label of its own.
-const SpecWouldBeLostReason = "SpecWouldBeLost"
 
 // WrittenByHandReason of OriginIgnored: the registration has a spec.kubeConfig and no originRef, so only its author
 // knows whether it is for the origin's cluster.

@@ -39,10 +39,6 @@ const (
 	// add-ons go at once. The hub uninstalls nothing and waits for nothing, and reports what is left on the cluster.
 	ForceUnregisterAnnotation = "chandler.dev/force-unregister"
 
-	// DiscardSpecAnnotation, when it is "true" on a ClusterRegistration that is being deleted while its origin is
-	// labelled, lets the hub make it again without what somebody wrote into its spec, or a label of its own.
-	DiscardSpecAnnotation = "chandler.dev/discard-spec"
-
 	// RenewTokenAnnotation on a Secret with the kubeconfig of a cluster has the hub renew the ServiceAccount's token in
 	// it. The value is the lifetime to ask for, such as 720h.
 	RenewTokenAnnotation = "chandler.dev/renew-token"

@@ -346,21 +346,6 @@ func TestMatcherOfAnOlderEpoch(t *testing.T) {
 	}
 }
 
-// TestMatcherServesWhatStays: a registration that was deleted and stays is served as before, with what its sets deliver now. One that goes is
-// not.
-func TestMatcherServesWhatStays(t *testing.T) {
-	for name, stays := range map[string]bool{"Stays": true, "Goes": false} {
-		reg := registrationOne("prod")
-		reg.Finalizers, reg.DeletionTimestamp = []string{hubv1.RegistrationFinalizer}, &metav1.Time{Time: time.Now()}
-		if stays {
-			reg.Status.Conditions = []metav1.Condition{{Type: hubv1.DeletionHeldCondition, Status: metav1.ConditionTrue, Reason: hubv1.SpecWouldBeLostReason}}
-		}
-		if d := newMatcherRoom(t, interceptor.Funcs{}, reg).look(); (d != nil) != stays {
-			t.Errorf("%s: the delivery is %+v", name, d)
-		}
-	}
-}
-
 // TestMatcherLetsGo: what goes on through another registration of the cluster is let go at once, and not counted by the guard. So its delivery
 // says that it stays: the cluster may be registered again before the delivery has gone. What nobody delivers any more then is left to the
 // set's room, which counts it.

@@ -81,9 +81,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 	if obj == nil || verdict.Origin == teardown.OriginGone {
 		return r.absent(ctx, req, verdict, reg)
 	}
-	if verdict.Origin == teardown.OriginUnwanted && reg == nil && verdict.Refused == "" {
-		return reconcile.Result{}, r.unregisterAgain(ctx, req, obj, verdict)
-	}
 	switch verdict.Origin {
 	case teardown.OriginWanted:
 		return reconcile.Result{}, r.ensure(ctx, req, obj, reg)
@@ -173,7 +170,7 @@ func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.
 	if reg == nil && req.Kind.Silent(obj) {
 		return nil // what it says wakes us
 	}
-	name, fresh, err := r.name(ctx, req, obj, reg)
+	name, fresh, err := r.name(ctx, req, reg)
 	if byHand := (writtenByHand{}); errors.As(err, &byHand) {
 		r.tellByHand(req, obj, byHand)
 		return nil
@@ -208,8 +205,7 @@ func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.
 
 // name returns the name that the registration of an origin has or may take: the origin's, or that with the kind if another
 // origin has it; "" if both are taken. fresh is true if there is no registration of that name yet.
-func (r *Reconciler) name(ctx context.Context, req Request, obj *unstructured.Unstructured,
-	reg *hubv1.ClusterRegistration) (name string, fresh bool, err error) {
+func (r *Reconciler) name(ctx context.Context, req Request, reg *hubv1.ClusterRegistration) (name string, fresh bool, err error) {
 	if reg != nil {
 		return reg.Name, false, nil
 	}
@@ -220,9 +216,7 @@ func (r *Reconciler) name(ctx context.Context, req Request, obj *unstructured.Un
 		err := r.Live.Get(ctx, types.NamespacedName{Namespace: req.Namespace, Name: name}, there)
 		switch {
 		case apierrors.IsNotFound(err):
-			if spoken, err := r.spokenFor(ctx, req, obj, name); err != nil || !spoken {
-				return name, true, err
-			}
+			return name, true, nil
 		case err != nil:
 			return "", false, fmt.Errorf("look for registration %s: %w", name, err)
 		case there.Spec.OriginRef == nil && there.Spec.KubeConfig != nil:

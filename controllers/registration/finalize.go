@@ -58,7 +58,6 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 		return ctrl.Result{RequeueAfter: time.Second}, err
 	}
 	before := reg.DeepCopy()
-	status.Clear(reg, hubv1.DeletionHeldCondition)
 	seen, err := r.deliveriesLeft(ctx, reg)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -165,7 +164,7 @@ func (r *Reconciler) endFacts(ctx context.Context, reg *hubv1.ClusterRegistratio
 	if kind, err := kindOf(reg); err == nil {
 		f.IsCluster = kind.IsCluster()
 	}
-	f.Lost, f.Unsaid = lost(reg, verdict, f), unsaid(reg, verdict)
+	f.Lost = lost(reg, verdict, f)
 	if since := r.unread.since(client.ObjectKeyFromObject(reg), verdict.Origin, f.Now); since.After(f.Since) {
 		f.Since = since
 	}
@@ -187,11 +186,7 @@ func lost(reg *hubv1.ClusterRegistration, verdict origin.Verdict, f teardown.Reg
 	if c == nil || f.IsCluster || verdict.Origin != teardown.OriginGone {
 		return false
 	}
-	end := f.Since
-	if unsaid(reg, verdict) {
-		end = f.Now
-	}
-	return c.Reason == hubv1.OriginLostReason || c.Reason == hubv1.OriginMissingReason && end.Sub(c.LastTransitionTime.Time) >= f.Grace
+	return c.Reason == hubv1.OriginLostReason || c.Reason == hubv1.OriginMissingReason && f.Since.Sub(c.LastTransitionTime.Time) >= f.Grace
 }
 
 // forced returns whether somebody wants a registration gone, whatever it waits for.

@@ -67,15 +67,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	stays := ""
 	if !reg.DeletionTimestamp.IsZero() {
-		if stays, err = r.stays(ctx, reg, obj, verdict); err != nil {
-			return ctrl.Result{}, err
-		}
-		if stays == "" {
-			return r.finalize(ctx, reg, obj, verdict)
-		}
-	} else if controllerutil.AddFinalizer(reg, hubv1.RegistrationFinalizer) {
+		return r.finalize(ctx, reg, obj, verdict)
+	}
+	if controllerutil.AddFinalizer(reg, hubv1.RegistrationFinalizer) {
 		return ctrl.Result{}, r.addFinalizer(ctx, reg)
 	}
 	before := reg.DeepCopy()
@@ -106,14 +101,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	served.unreadable(reg, obj)
 	drained, failed := r.drain(ctx, reg, obj, &served)
 	r.summarize(reg, found, refused, served)
-	r.keep(reg, obj, stays)
 	wait := r.waiting.For(client.ObjectKeyFromObject(reg), pace.Registration(before, reg, served.lags()), pace.Delay(before), r.Clock.Now())
 	if wait == 0 {
 		if err := r.writeStatus(ctx, before, reg, obj); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
-	return apply.Retried(ctrl.Result{RequeueAfter: pace.Sooner(wait, drained, again, r.graceLeft(reg), r.nextLook(reg))},
+	return apply.Retried(ctrl.Result{RequeueAfter: pace.Sooner(wait, drained, again, r.nextLook(reg))},
 		errors.Join(failed, found.unread, r.label(ctx, reg)))
 }
 
@@ -148,7 +142,6 @@ func (r *Reconciler) tellAll(before, reg *hubv1.ClusterRegistration, obj *unstru
 	r.tellDuplicates(before, reg)
 	r.tellExpiry(before, reg)
 	r.tellDrain(before, reg, obj)
-	r.tellKept(before, reg)
 }
 
 // origin reads the origin of a registration, if it has one.

@@ -139,7 +139,6 @@ func specOrLabels() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return forced(e.ObjectOld) != forced(e.ObjectNew) ||
-				e.ObjectOld.GetAnnotations()[hubv1.DiscardSpecAnnotation] != e.ObjectNew.GetAnnotations()[hubv1.DiscardSpecAnnotation] ||
 				e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
 				len(e.ObjectOld.GetFinalizers()) != len(e.ObjectNew.GetFinalizers())
 		},

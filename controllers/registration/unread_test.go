@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -52,9 +51,6 @@ func TestUnreadForAMoment(t *testing.T) {
 			for i, l := range looks {
 				clock.SetTime(clock.Now().Add(l.after))
 				verdict := origin.Verdict{Origin: l.origin}
-				if _, err := r.stays(t.Context(), reg, &unstructured.Unstructured{}, verdict); err != nil {
-					t.Fatal(err)
-				}
 				facts, err := r.endFacts(t.Context(), reg, verdict)
 				if got := teardown.Registration(facts); err != nil || got.Mode != l.want {
 					t.Errorf("look %d: %+v (%v), want %s", i, got, err, l.want)

@@ -70,16 +70,13 @@ func TestLost(t *testing.T) {
 		since   time.Duration // before it was deleted
 		verdict teardown.Origin
 		want    bool
-		unsaid  bool
 	}{
-		"GraceIsOver":       {hubv1.OriginMissingReason, time.Hour, teardown.OriginGone, true, false},
-		"DeletedBefore":     {hubv1.OriginMissingReason, time.Minute, teardown.OriginGone, false, false},
-		"HeldByTheGuard":    {hubv1.OriginLostReason, time.Minute, teardown.OriginGone, true, false},
-		"SecretIsBack":      {hubv1.OriginLostReason, time.Hour, teardown.OriginWanted, false, false},
-		"ByHand":            {"", 0, teardown.OriginGone, false, true},
-		"UnregisteredNow":   {hubv1.UnregisteredReason, time.Hour, teardown.OriginGone, false, false},
-		"MissingAtThatTime": {hubv1.OriginMissingReason, 0, teardown.OriginGone, true, true},
-		"MissingSince":      {hubv1.OriginMissingReason, -time.Minute, teardown.OriginGone, false, true},
+		"GraceIsOver":     {hubv1.OriginMissingReason, time.Hour, teardown.OriginGone, true},
+		"DeletedBefore":   {hubv1.OriginMissingReason, time.Minute, teardown.OriginGone, false},
+		"HeldByTheGuard":  {hubv1.OriginLostReason, time.Minute, teardown.OriginGone, true},
+		"SecretIsBack":    {hubv1.OriginLostReason, time.Hour, teardown.OriginWanted, false},
+		"ByHand":          {"", 0, teardown.OriginGone, false},
+		"UnregisteredNow": {hubv1.UnregisteredReason, time.Hour, teardown.OriginGone, false},
 	} {
 		ref := origin.Secret.Reference("one")
 		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: now}}, Spec: hubv1.ClusterRegistrationSpec{OriginRef: &ref}}
@@ -89,9 +86,6 @@ func TestLost(t *testing.T) {
 		}
 		if got := lost(reg, origin.Verdict{Origin: tc.verdict}, teardown.RegistrationFacts{Since: now, Now: now.Add(time.Hour), Grace: time.Hour}); got != tc.want {
 			t.Errorf("%s: %t", name, got)
-		}
-		if got := unsaid(reg, origin.Verdict{Origin: tc.verdict}); got != tc.unsaid {
-			t.Errorf("%s: unsaid: %t", name, got)
 		}
 	}
 }

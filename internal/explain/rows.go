@@ -142,7 +142,7 @@ func (e *explainer) row(s *set, name string) Row {
 		if a.Since != nil {
 			r.Since = &a.Since.Time
 		}
-	case e.Registration.DeletionTimestamp != nil && !status.IsTrue(e.Registration, hubv1.DeletionHeldCondition):
+	case status.Goes(e.Registration):
 		r.Why = "the registration is being deleted"
 	case s.delivery == nil:
 		r.Why = "the set selects the cluster, and the hub has not made an AddonDelivery yet"
@@ -172,11 +172,11 @@ func (e *explainer) header() []Line {
 		nodes = fmt.Sprint(*reg.Status.Nodes)
 	}
 	add("Nodes", nodes)
-	if reg.DeletionTimestamp != nil && !status.IsTrue(reg, hubv1.DeletionHeldCondition) {
+	if status.Goes(reg) {
 		add("Deleted", "being unregistered for "+page.Since(&reg.DeletionTimestamp.Time, e.Now))
 	}
 	for _, typ := range []string{hubv1.ReadyCondition, hubv1.ReachableCondition, hubv1.KubeConfigValidCondition,
-		hubv1.UnregisteringCondition, hubv1.DeletionHeldCondition, hubv1.OriginIgnoredCondition} {
+		hubv1.UnregisteringCondition, hubv1.OriginIgnoredCondition} {
 		c := status.Find(reg, typ)
 		switch {
 		case c == nil && (typ == hubv1.ReadyCondition || typ == hubv1.ReachableCondition):

@@ -12,7 +12,6 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/precedence"
-	"github.com/chandler-hub/chandler/internal/status"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -31,11 +30,6 @@ func reg(namespace, name string, since time.Duration, with ...func(*hubv1.Cluste
 }
 
 func goes(r *hubv1.ClusterRegistration) { r.DeletionTimestamp = &metav1.Time{Time: noon} }
-
-func held(r *hubv1.ClusterRegistration) {
-	goes(r)
-	status.Set(r, hubv1.DeletionHeldCondition, metav1.ConditionTrue, hubv1.SpecWouldBeLostReason, "", noon)
-}
 
 func made(ago time.Duration) func(*hubv1.ClusterRegistration) {
 	return func(r *hubv1.ClusterRegistration) { r.CreationTimestamp = metav1.NewTime(noon.Add(-ago)) }
@@ -91,7 +85,6 @@ func TestInstead(t *testing.T) {
 		"NothingIsProven":   {"so nobody stands back", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, signed("")), reg("a", "y", 0, signed(""))}, []string{"a/x", "a/y"}},
 		"NamedAlike":        {"nobody has asked it", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, named), reg("a", "y", 0, named)}, []string{"a/x"}},
 		"GoesAndCameLater":  {"it is served no more than before", []hubv1.ClusterRegistration{reg("a", "x", time.Hour), reg("a", "y", 0, goes)}, []string{"a/x"}},
-		"HeldThoughDeleted": {"it stays, and is served as before", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, held), reg("a", "y", 0)}, []string{"a/x"}},
 		"LedElsewhere":      {"who is led elsewhere stands back before anybody has answered there", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, led), reg("a", "y", 0, stays)}, []string{"a/y"}},
 		"LedBack":           {"nor has anybody where its origin leads", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, left), reg("a", "y", 0, stays)}, []string{"a/y"}},
 		"ByItsOrigin":       {"nobody has edited it", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, origins), reg("a", "y", 0, stays)}, []string{"a/x"}},

@@ -128,14 +128,12 @@ func (r *Registrar) forGood(ctx context.Context, d *Departure, s *departing) (bo
 // progress says what a registration that is still there waits for.
 func (r *Registrar) progress(ctx context.Context, d *Departure, s *departing, reg *hubv1.ClusterRegistration) error {
 	var now []string
-	ready, held := status.Find(reg, hubv1.ReadyCondition), status.Find(reg, hubv1.DeletionHeldCondition)
+	ready := status.Find(reg, hubv1.ReadyCondition)
 	begun := reg.DeletionTimestamp != nil && ready != nil && ready.Reason == hubv1.TerminatingReason
 	late := time.Since(s.began) > min(settled, r.Wait/2)
 	switch {
 	case begun:
 		now = append(now, ready.Message)
-	case late && held != nil && held.Status == metav1.ConditionTrue:
-		now = append(now, held.Message)
 	case late:
 		now = append(now, fmt.Sprintf("the hub has not begun; is it running, and is it the one with --hub-id %s?", r.Hub.Hub.HubID))
 	}

@@ -72,7 +72,6 @@ func TestWaiting(t *testing.T) {
 	ready := condition(hubv1.ReadyCondition, metav1.ConditionTrue, hubv1.SucceededReason, "all 2 add-ons are Ready")
 	leaving := condition(hubv1.ReadyCondition, metav1.ConditionFalse, hubv1.TerminatingReason, "it is unregistered; 2 deliveries left")
 	silent := condition(hubv1.ReachableCondition, metav1.ConditionFalse, "TimedOut", "no answer")
-	held := condition(hubv1.DeletionHeldCondition, metav1.ConditionTrue, hubv1.OriginMissingReason, "its Secret does not exist")
 	for name, tc := range map[string]struct {
 		deleted, orphan bool
 		conditions      []metav1.Condition
@@ -83,7 +82,6 @@ func TestWaiting(t *testing.T) {
 		"Uninstalls":        {true, false, []metav1.Condition{leaving}, "2 deliveries left", "begun"},
 		"Silent":            {true, false, []metav1.Condition{leaving, silent}, "chandler unregister fleet/edge1 --orphan", "--leave-account"},
 		"SilentOrphan":      {true, true, []metav1.Condition{leaving, silent}, "the cluster does not answer (no answer). The hub goes on", "--orphan"},
-		"Held":              {true, false, []metav1.Condition{ready, held}, "its Secret does not exist", "begun"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for a second

@@ -95,10 +95,8 @@ func Unregistered(reg *hubv1.ClusterRegistration) bool {
 	return reg.DeletionTimestamp != nil && reason != "" && !hubv1.Waits(reason)
 }
 
-// Goes returns whether a registration is being deleted and its deletion is not held.
-func Goes(reg *hubv1.ClusterRegistration) bool {
-	return reg.DeletionTimestamp != nil && !IsTrue(reg, hubv1.DeletionHeldCondition)
-}
+// Goes returns whether a registration is being deleted.
+func Goes(reg *hubv1.ClusterRegistration) bool { return reg.DeletionTimestamp != nil }
 
 // Find returns a condition, or nil.
 func Find(o Object, typ string) *metav1.Condition {

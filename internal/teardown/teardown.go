@@ -64,9 +64,6 @@ type RegistrationFacts struct {
 	IsCluster bool
 	// Lost is true if the origin is no cluster, and has been missing for the grace.
 	Lost bool
-	// Unsaid is true if the origin is a Secret that does not exist, and the status did not say so yet when the
-	// registration was deleted: whoever deleted it may have expected that it is made again.
-	Unsaid bool
 	// NamespaceDeleted is true if the registration's namespace is being deleted: nothing is made in it again.
 	NamespaceDeleted bool
 	// KindDeleted is true if the CRD of registrations is being deleted, and every registration with it.
@@ -100,8 +97,6 @@ func Registration(f RegistrationFacts) Decision {
 		return Decision{Uninstall, "its namespace is being deleted"}
 	case f.Lost:
 		return Decision{LetGo, fmt.Sprintf("the Secret that it came from has not been there for %s", f.Grace)}
-	case f.Unsaid:
-		return Decision{Hold, "the Secret that it came from does not exist, and it did not say so yet when it was deleted"}
 	case f.Origin == OriginGone && f.IsCluster:
 		return Decision{LetGo, "its origin is gone: the cluster is too, or it has moved to another management cluster"}
 	case f.Origin == OriginUnknown && f.Now.Sub(f.Since) < f.Grace:
@@ -116,7 +111,7 @@ func Registration(f RegistrationFacts) Decision {
 // shared returns whether another registration takes over what a registration has delivered. While the registration
 // may be made again, that is not known.
 func (f RegistrationFacts) shared() bool {
-	return f.Other != "" && (f.NamespaceDeleted || f.Lost || !f.Unsaid && f.Origin != OriginUnknown)
+	return f.Other != "" && (f.NamespaceDeleted || f.Lost || f.Origin != OriginUnknown)
 }
 
 // OriginFacts are what is known of an origin that does not exist.

@@ -69,7 +69,6 @@ func TestRegistrationOfASharedCluster(t *testing.T) {
 		"ByHand":        {func(f *teardown.RegistrationFacts) { f.Origin = teardown.OriginNone }, teardown.LetGo, true},
 		"SecretLost":    {func(f *teardown.RegistrationFacts) { f.Origin, f.Lost = teardown.OriginGone, true }, teardown.LetGo, true},
 		"NamespaceGoes": {func(f *teardown.RegistrationFacts) { f.NamespaceDeleted = true }, teardown.LetGo, true},
-		"Unsaid":        {func(f *teardown.RegistrationFacts) { f.Origin, f.Unsaid = teardown.OriginGone, true }, teardown.Hold, false},
 		"Unreadable":    {func(f *teardown.RegistrationFacts) { f.Origin = teardown.OriginUnknown }, teardown.Hold, false},
 		"MadeAgain":     {func(f *teardown.RegistrationFacts) { f.Origin = teardown.OriginWanted }, teardown.Recreate, false},
 		"ClusterGoes":   {func(f *teardown.RegistrationFacts) { f.Origin, f.IsCluster = teardown.OriginDeleting, true }, teardown.LetGo, false},
@@ -94,9 +93,6 @@ func TestRegistrationThatIsLost(t *testing.T) {
 	}{
 		"Alone":         {func(*teardown.RegistrationFacts) {}, teardown.LetGo},
 		"NotLost":       {func(f *teardown.RegistrationFacts) { f.Lost = false }, teardown.Uninstall},
-		"Unsaid":        {func(f *teardown.RegistrationFacts) { f.Lost, f.Unsaid = false, true }, teardown.Hold},
-		"UnsaidAndLost": {func(f *teardown.RegistrationFacts) { f.Unsaid = true }, teardown.LetGo},
-		"UnsaidForced":  {func(f *teardown.RegistrationFacts) { f.Lost, f.Unsaid, f.Forced = false, true, true }, teardown.LetGo},
 		"NamespaceGoes": {func(f *teardown.RegistrationFacts) { f.NamespaceDeleted = true }, teardown.Uninstall},
 		"Back":          {func(f *teardown.RegistrationFacts) { f.Origin = teardown.OriginWanted }, teardown.Recreate},
 	} {

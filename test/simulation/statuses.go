@@ -73,7 +73,7 @@ func (w *World) checkStatuses() {
 		}
 		lost := w.someLostAll(func(d *hubv1.AddonDelivery) bool { return d.Spec.RegistrationRef.Name == c.name }) ||
 			slices.ContainsFunc(sortedKeys(w.sets), func(name string) bool { return len(w.stalled(w.sets[name], c)) > 0 })
-		excused := lost || chartlessOn[c.name] || keptOpen(w.server.Get(c.registration()))
+		excused := lost || chartlessOn[c.name]
 		if w.serves(c) && !w.unserved(c) && !status.IsTrue(reg, hubv1.ReadyCondition) && !excused {
 			w.violated("status", "registration %s is not Ready at rest: %s", c.name, conditionOf(reg))
 		}

@@ -13,15 +13,6 @@ import (
 
 // What stays at rest though nobody wants it, or waits for ever, and says so.
 
-// keptOpen returns whether the hub keeps a deletion open on purpose: a registration that would be made again without
-// what somebody has written to it.
-func keptOpen(o apiserver.Object) bool {
-	conditions, _ := nested(o, "status", "conditions").([]any)
-	return nested(o, "kind") == "ClusterRegistration" && slices.ContainsFunc(conditions, func(c any) bool {
-		return nested(c, "type") == hubv1.DeletionHeldCondition && nested(c, "reason") == hubv1.SpecWouldBeLostReason
-	})
-}
-
 // unseen returns whether a Flux object that a user has deleted, or that waits for another one to take over what it has, is for a
 // cluster that is gone, and whose registration has not seen its origin, for example because it was just made again; or
 // was not made again any more, and the delivery says so, or somebody has deleted that as well. Absence removes nothing: as without the

@@ -4,20 +4,12 @@ package delivery
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/identity"
 )
 
 // forgedDelivery is one that anybody may write in a namespace of his own, and has deleted.
@@ -57,44 +49,6 @@ func TestForgedThatCannotBeDismissedHoldsUpNobody(t *testing.T) {
 					t.Errorf("the platform's add-on is %v, its cluster is looked at again after %s: %v", hr, result.RequeueAfter, err)
 				}
 			})
-		}
-	}
-}
-
-// However many there are, what the cluster is to have comes first, and a pass deals with some of them.
-func TestManyForgedTakeTheirTurn(t *testing.T) {
-	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
-	const many = dismissedAtOnce + 5
-	for i := range many {
-		m.quietly(func() {
-			hr := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{
-				Namespace: "evil", Name: fmt.Sprint("x", i), UID: types.UID(fmt.Sprint("u", i)),
-				Labels:     map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", roomCluster)},
-				Finalizers: []string{hubv1.FluxObjectFinalizer},
-			}}
-			m.must(m.api.Create(t.Context(), hr))
-			m.must(m.api.Delete(t.Context(), hr))
-		})
-	}
-	var written []string
-	m.failing = func(what string) (error, bool) {
-		written = append(written, what)
-		return nil, false
-	}
-	left := many
-	for _, takes := range []int{dismissedAtOnce, 5} {
-		result, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: roomCluster})
-		m.must(err)
-		if left -= takes; len(m.objects()) != left+1 || left > 0 && result.RequeueAfter > soon {
-			t.Errorf("%d are there, want %d and the platform's; again after %s", len(m.objects()), left, result.RequeueAfter)
-		}
-	}
-	for _, what := range written {
-		if strings.HasPrefix(what, "apply") {
-			break
-		}
-		if what == "patch *v2.HelmRelease" {
-			t.Fatalf("the cluster waits for them: %v", written)
 		}
 	}
 }

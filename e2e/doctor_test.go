@@ -22,6 +22,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -423,8 +424,12 @@ func (s *sick) fleetFaults(t *testing.T) []malady {
 				Labels: map[string]string{hubv1.ClusterKeyLabel: "gone"}, Annotations: map[string]string{hubv1.DeliveryAnnotation: "gone"}}}
 			left.Spec = kustomizev1.KustomizationSpec{Suspend: true, Interval: metav1.Duration{Duration: time.Hour},
 				SourceRef: kustomizev1.CrossNamespaceSourceReference{Kind: "GitRepository", Name: "gone"}}
-			check(t, s.Client.Create(t.Context(), left))
-			return func(t *testing.T) { check(t, s.Client.Delete(t.Context(), left)) }
+			rescue := rest.CopyConfig(s.Config)
+			rescue.Impersonate = rest.ImpersonationConfig{UserName: "jane", Groups: []string{"system:masters", breakGlass}}
+			glass, err := client.New(rescue, client.Options{Scheme: scheme})
+			check(t, err)
+			check(t, glass.Create(t.Context(), left))
+			return func(t *testing.T) { check(t, glass.Delete(t.Context(), left)) }
 		}},
 		{want: []string{"WARNING SetMatchesNothing"}, fault: s.applied("nothing", doctorSet("nothing", "tier: none", "[{name: doc2, manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: doc2}}]}}]"))},
 		{want: []string{"WARNING ClusterUnderWay"}, fault: s.applied("underway", doctorSet("underway", "tier: prod", s.waits("doc7")))},

@@ -21,11 +21,31 @@ func (d *deciding) start() {
 			continue
 		}
 		present = present && p.passed
+		if d.tried(i) {
+			continue
+		}
 		d.startSome(p, d.slots(p, p.fit), pending, running)
 		if p.n[pending] == 0 {
 			d.startSome(p, d.slots(p, p.able), sickPending, sickRunning)
 		}
 	}
+}
+
+// tried returns whether clusters of another wave than one are the first to try the revision, and none has been Ready on it yet. A cluster that
+// was skipped when its wave passed would be one more that a bad revision breaks.
+func (d *deciding) tried(but int) bool {
+	if d.atOnce || d.back || d.complete() {
+		return false
+	}
+	elsewhere := false
+	for i := range d.places {
+		p := &d.places[i]
+		elsewhere = elsewhere || i != but && p.n[running] > 0
+		if slices.ContainsFunc(p.members, func(m member) bool { return m.is == done && m.Start != nil && same(m.Revision, d.target) }) {
+			return false
+		}
+	}
+	return elsewhere
 }
 
 // slots returns how many clusters of a wave may start now, if percentages are of so many.

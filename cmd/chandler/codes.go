@@ -98,12 +98,13 @@ const unasked = "the command line is wrong, the hub was not reached, or a right 
 func exitCode(err error) int {
 	var decided *exit
 	var network net.Error
+	var unreached *live.Unreached
 	switch {
 	case errors.As(err, &decided):
 		return decided.code
 	case errors.Is(err, errTimeout), errors.Is(err, context.Canceled):
 		return failed
-	case errors.As(err, &network), meta.IsNoMatchError(err), errors.Is(err, live.ErrNoHub), errors.Is(err, live.ErrWrong),
+	case errors.As(err, &unreached), errors.As(err, &network), meta.IsNoMatchError(err), errors.Is(err, live.ErrNoHub), errors.Is(err, live.ErrWrong),
 		errors.Is(err, hubconfig.ErrFlag):
 		return uncertain
 	}
@@ -127,8 +128,39 @@ func finish(cmd *cobra.Command) {
 		return
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return decide(run(cmd, args))
+		return plainly(cmd.Context(), decide(run(cmd, args)))
 	}
+}
+
+// advised is an error with what to do in place of what failed.
+type advised struct {
+	error
+	advice string
+}
+
+func (a *advised) Error() string { return a.error.Error() + "; " + a.advice }
+func (a *advised) Unwrap() error { return a.error }
+
+// exportsAnyway is for who has no management cluster yet.
+const exportsAnyway = "--export prints it, without a cluster"
+
+// plainly says what keeps a command from asking the hub in the one line that all commands have for it, and that somebody has ended the
+// command. What was done before has been printed. A command that decides for failed was in the middle of its work, and says where.
+func plainly(ctx context.Context, err error) error {
+	var unreached *live.Unreached
+	var decided *exit
+	var instead *advised
+	switch {
+	case !errors.As(err, &decided):
+	case decided.code == uncertain && errors.As(err, &unreached):
+		if errors.As(err, &instead) {
+			return &exit{uncertain, &advised{unreached, instead.advice}}
+		}
+		return &exit{uncertain, unreached}
+	case ctx.Err() != nil && errors.Is(err, context.Canceled) && !errors.Is(err, errEnded):
+		return &exit{decided.code, errEnded}
+	}
+	return err
 }
 
 // decide gives an error its exit code, unless it has one.

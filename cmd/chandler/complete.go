@@ -78,7 +78,7 @@ func second(first cobra.CompletionFunc, of func(ctx context.Context, name string
 // completeAddon completes a cluster, and then the add-ons that are delivered there.
 func (o *hubOptions) completeAddon(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return second(completeNames(o.flags, "ClusterRegistration", false), func(ctx context.Context, cluster string) (names []string, err error) {
-		if err := o.connect(); err != nil {
+		if err := o.connect(ctx); err != nil {
 			return nil, err
 		}
 		reg, err := o.reader.Find(ctx, cluster, *o.flags.Namespace)
@@ -111,7 +111,7 @@ func (o *rolloutOptions) completeWave(cmd *cobra.Command, args []string, begun s
 
 // namesOf returns namespace/name of the objects of a kind. It reads nothing but metadata.
 func namesOf(ctx context.Context, flags *genericclioptions.ConfigFlags, kind string) ([]string, error) {
-	c, err := connectTo(flags)
+	c, err := connectTo(ctx, flags)
 	if err != nil {
 		return nil, err
 	}

@@ -76,10 +76,10 @@ type maker interface {
 
 // addFlags adds the flags that all the commands have. hubConfigFlag is the name of the one for the hub's namespace.
 func (c *creation) addFlags(cmd *cobra.Command, hubConfigFlag string) {
-	c.flags = genericclioptions.NewConfigFlags(true)
+	c.flags = kubectlFlags()
 	// The cluster and the user that kubectl's flags mean are those of the kubeconfig; --user is a person here, as in kubectl
 	// create rolebinding, and -n is each command's own.
-	c.flags.ClusterName, c.flags.AuthInfoName, c.flags.CacheDir, c.flags.Namespace = nil, nil, nil, nil
+	c.flags.AuthInfoName, c.flags.Namespace = nil, nil
 	f := cmd.Flags()
 	c.flags.AddFlags(f)
 	c.reader.Hub.AddIdentityFlags(f, hubconfig.DefaultNamespace)
@@ -108,16 +108,16 @@ func (c *creation) run(cmd *cobra.Command, m maker) error {
 		}
 		return export(cmd.OutOrStdout(), objects)
 	}
-	config, err := c.flags.ToRESTConfig()
+	config, err := reach(cmd.Context(), c.flags)
 	if err != nil {
-		return &exit{uncertain, fmt.Errorf("find the hub: %w; --export prints what would be created, without one", err)}
+		return &advised{err, exportsAnyway}
 	}
 	if c.reader.Client, err = live.Connect(config); err != nil {
 		return &exit{uncertain, err}
 	}
 	ctx := cmd.Context()
 	if err := c.reader.Ask(ctx, c.hubConfig, cmd.Flags()); err != nil {
-		return err
+		return &advised{err, exportsAnyway}
 	}
 	teams, err := c.teams(ctx)
 	if err != nil {

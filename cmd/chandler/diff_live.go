@@ -38,7 +38,7 @@ func (o *diffOptions) againstHub(cmd *cobra.Command) (*diff.Input, error) {
 	}
 	fleet, err := o.hub(cmd)
 	if err != nil {
-		return nil, fmt.Errorf("%w; --against DIR|REVISION compares files without a hub", err)
+		return nil, &advised{err, "--against DIR|REVISION compares files without a hub"}
 	}
 	in := &diff.Input{From: "the hub", To: names(o.files)}
 	whole := preview.Complete(next, fleet.Objects, func(*preview.Object) bool { return true })

@@ -41,7 +41,7 @@ func (o *diffOptions) try(ctx context.Context, r *diff.Result, makers *diff.Make
 	if left != "" {
 		r.Untried("", left)
 	}
-	if err := o.connect(); err != nil {
+	if err := o.connect(ctx); err != nil {
 		return err
 	}
 	rules, unknown, err := o.reader.Rules(ctx, o.hubOptions.hubNamespace)

@@ -31,9 +31,9 @@ and shows nothing that is secret. What you may not read is named as not checked.
 			if output != "text" && output != "json" {
 				return &exit{uncertain, fmt.Errorf("doctor: --output is %q: write text or json", output)}
 			}
-			config, err := flags.ToRESTConfig()
+			config, err := reach(cmd.Context(), flags)
 			if err != nil {
-				return &exit{uncertain, fmt.Errorf("find the hub: %w", err)}
+				return err
 			}
 			facts, err := live.Examine(cmd.Context(), config, at)
 			if err != nil {

@@ -18,7 +18,7 @@ func TestDoctorNotReached(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
-		"doctor --kubeconfig " + config:                "reach the hub at https://127.0.0.1:1",
+		"doctor --kubeconfig " + config:                "no hub at https://127.0.0.1:1: it refuses the connection; is the kubeconfig right?",
 		"doctor -o wide --kubeconfig " + config:        `--output is "wide": write text or json`,
 		"doctor --context none --kubeconfig " + config: "find the hub",
 	} {

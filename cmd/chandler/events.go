@@ -74,7 +74,7 @@ func (o *eventsOptions) scope(ctx context.Context, args []string) (*chronicle.Sc
 		if *o.flags.Namespace != "" {
 			scope.Namespaces = []string{*o.flags.Namespace}
 		}
-		return scope, o.connect()
+		return scope, o.connect(ctx)
 	}
 	s, err := o.subject(ctx, "events", args)
 	if err != nil {

@@ -54,7 +54,7 @@ func (o *getOptions) run(cmd *cobra.Command, kind kindToGet, args []string) erro
 	if err := o.check(kind, args); err != nil {
 		return &exit{uncertain, err}
 	}
-	c, err := connectTo(o.flags)
+	c, err := connectTo(cmd.Context(), o.flags)
 	if err != nil {
 		return err
 	}

@@ -3,12 +3,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandler-hub/chandler/internal/hubconfig"
@@ -39,14 +41,32 @@ func otherName(f *pflag.FlagSet, other, name string) {
 func kubectlFlags() *genericclioptions.ConfigFlags {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.ClusterName, flags.CacheDir = nil, nil
+	patience := requestTimeout
+	flags.Timeout = &patience
 	return flags
 }
 
-// connectTo connects to the hub that flags lead to.
-func connectTo(flags *genericclioptions.ConfigFlags) (client.WithWatch, error) {
+// requestTimeout is how long a command waits for an answer of an API server, unless somebody says otherwise. kubectl waits for ever, and
+// the servers of a fleet hang now and then.
+const requestTimeout = "30s"
+
+// reach returns how the API server is reached that flags lead to, for as long as ctx goes on. All live commands go through it.
+func reach(ctx context.Context, flags *genericclioptions.ConfigFlags) (*rest.Config, error) {
 	config, err := flags.ToRESTConfig()
 	if err != nil {
 		return nil, &exit{uncertain, fmt.Errorf("find the hub: %w", err)}
+	}
+	if config, err = live.Reach(ctx, config); err != nil {
+		return nil, &exit{uncertain, fmt.Errorf("find the hub: %w", err)}
+	}
+	return config, nil
+}
+
+// connectTo connects to the hub that flags lead to.
+func connectTo(ctx context.Context, flags *genericclioptions.ConfigFlags) (client.WithWatch, error) {
+	config, err := reach(ctx, flags)
+	if err != nil {
+		return nil, err
 	}
 	c, err := live.Connect(config)
 	if err != nil {
@@ -93,11 +113,11 @@ func (o *hubOptions) addNamespace(cmd *cobra.Command) {
 }
 
 // connect connects to the hub, unless that is done.
-func (o *hubOptions) connect() error {
+func (o *hubOptions) connect(ctx context.Context) error {
 	if o.reader.Client != nil {
 		return nil
 	}
-	c, err := connectTo(o.flags)
+	c, err := connectTo(ctx, o.flags)
 	if err != nil {
 		return err
 	}
@@ -107,7 +127,7 @@ func (o *hubOptions) connect() error {
 
 // ask connects, and asks the hub for the flags that are not written.
 func (o *hubOptions) ask(cmd *cobra.Command) error {
-	if err := o.connect(); err != nil {
+	if err := o.connect(cmd.Context()); err != nil {
 		return err
 	}
 	return o.reader.Ask(cmd.Context(), o.hubNamespace, cmd.Flags())

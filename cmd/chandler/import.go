@@ -48,8 +48,8 @@ type importOptions struct {
 }
 
 func importCommand() *cobra.Command {
-	o := &importOptions{flags: genericclioptions.NewConfigFlags(true)}
-	o.flags.ClusterName, o.flags.CacheDir, o.flags.Namespace = nil, nil, nil
+	o := &importOptions{flags: kubectlFlags()}
+	o.flags.Namespace = nil
 	cmd := &cobra.Command{
 		Use:   "import (DIR | FILE | -)... | --live",
 		Short: "Fold hand-written Flux objects for other clusters into AddonSets",
@@ -122,9 +122,9 @@ func (o *importOptions) input(cmd *cobra.Command, args []string) (in folding.Inp
 		in.Hub = o.reader.Hub
 		return in, unread, err
 	}
-	config, err := o.flags.ToRESTConfig()
+	config, err := reach(cmd.Context(), o.flags)
 	if err != nil {
-		return in, 0, &exit{uncertain, fmt.Errorf("find the management cluster: %w", err)}
+		return in, 0, err
 	}
 	if o.reader.Client, err = live.Connect(config); err != nil {
 		return in, 0, &exit{uncertain, err}

@@ -88,9 +88,9 @@ func (o *installOptions) run(cmd *cobra.Command, args []string) error {
 	if o.export {
 		return export(cmd.OutOrStdout(), objects)
 	}
-	restConfig, err := o.flags.ToRESTConfig()
+	restConfig, err := reach(cmd.Context(), o.flags)
 	if err != nil {
-		return &exit{uncertain, fmt.Errorf("find the management cluster: %w; --export prints what would be installed, without one", err)}
+		return &advised{err, exportsAnyway}
 	}
 	if o.client, err = live.Connect(restConfig); err != nil {
 		return &exit{uncertain, err}
@@ -101,7 +101,7 @@ func (o *installOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	kubernetes, err := asked.ServerVersion()
 	if err != nil {
-		return fmt.Errorf("reach the management cluster: %w", err)
+		return &advised{fmt.Errorf("ask the management cluster for its version: %w", err), exportsAnyway}
 	}
 	return o.install(cmd, kubernetes.GitVersion)
 }

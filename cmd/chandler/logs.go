@@ -72,7 +72,7 @@ CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces
 }
 
 func (o *logsOptions) run(ctx context.Context, cluster, addon string) error {
-	if err := o.connect(); err != nil {
+	if err := o.connect(ctx); err != nil {
 		return err
 	}
 	reg, err := o.reader.Find(ctx, cluster, *o.flags.Namespace)

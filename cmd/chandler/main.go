@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/go-logr/logr"
@@ -24,6 +25,7 @@ import (
 func main() {
 	sandbox.Main()
 	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard()) // what client-go writes there is for who develops it
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the program as it is

@@ -66,7 +66,7 @@ CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces
 }
 
 func (o *reconcileOptions) run(ctx context.Context, name, addon string) error {
-	if err := o.connect(); err != nil {
+	if err := o.connect(ctx); err != nil {
 		return err
 	}
 	reg, err := o.reader.Find(ctx, name, *o.flags.Namespace)

@@ -39,6 +39,8 @@ type registrarOptions struct {
 func newRegistrarOptions() *registrarOptions {
 	o := &registrarOptions{cluster: genericclioptions.NewConfigFlags(false), hub: genericclioptions.NewConfigFlags(false)}
 	o.cluster.Namespace = nil
+	patience := requestTimeout
+	o.cluster.Timeout, o.hub.Timeout = &patience, &patience
 	return o
 }
 
@@ -51,6 +53,7 @@ func (o *registrarOptions) addFlags(cmd *cobra.Command, timeout time.Duration) {
 	f.StringVar(o.hub.Context, "hub-context", "", "context of the management cluster (default: the current one)")
 	f.StringVarP(o.hub.Namespace, "namespace", "n", "", "namespace of the registration on the management cluster (default: that of the "+
 		"context)")
+	f.StringVar(o.hub.Timeout, "request-timeout", requestTimeout, "how long to wait for one answer of an API server")
 	f.StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace, "the hub's namespace, where the hub publishes its flags in "+
 		"a ConfigMap")
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
@@ -66,7 +69,7 @@ func (o *registrarOptions) addFlags(cmd *cobra.Command, timeout time.Duration) {
 		o.timeout = timeout
 		// A cluster that is hostile decides over parts of what is printed, and must not decide over the terminal.
 		o.IOStreams = genericiooptions.IOStreams{In: cmd.InOrStdin(), Out: visible{cmd.OutOrStdout()}, ErrOut: visible{cmd.ErrOrStderr()}}
-		if err := before(cmd, args); err != nil {
+		if err := plainly(cmd.Context(), before(cmd, args)); err != nil {
 			code := &exit{failed, err} // what was begun has failed, also if it is for a cluster that does not answer
 			_ = errors.As(err, &code)
 			return &exit{code.code, errors.New(excerpt.VisibleLines(err.Error()))}
@@ -77,9 +80,9 @@ func (o *registrarOptions) addFlags(cmd *cobra.Command, timeout time.Duration) {
 
 // connect finds the hub, and the cluster if somebody has said where it is.
 func (o *registrarOptions) connect(cmd *cobra.Command) (*registrar.Registrar, error) {
-	config, err := o.hub.ToRESTConfig()
+	config, err := reach(cmd.Context(), o.hub)
 	if err != nil {
-		return nil, &exit{uncertain, fmt.Errorf("find the hub: %w", err)}
+		return nil, err
 	}
 	if o.reader.Client, err = live.Connect(config); err != nil {
 		return nil, &exit{uncertain, err}

@@ -113,7 +113,7 @@ func (o *rolloutOptions) held(cmd *cobra.Command, name string) (*course.Input, e
 
 // listHeld lists the sets whose guard holds something.
 func (o *rolloutOptions) listHeld(cmd *cobra.Command) error {
-	if err := o.connect(); err != nil {
+	if err := o.connect(cmd.Context()); err != nil {
 		return err
 	}
 	q := &live.Query{Client: o.client, Kinds: "AddonSets", Namespace: *o.flags.Namespace,

@@ -17,6 +17,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/course"
+	"github.com/chandler-hub/chandler/internal/live"
 )
 
 func rolloutCommand() *cobra.Command {
@@ -58,7 +59,7 @@ func (o *rolloutOptions) addHub(cmd *cobra.Command) {
 
 // find connects to the hub, and finds the set.
 func (o *rolloutOptions) find(ctx context.Context, name string) (*course.Input, error) {
-	if err := o.connect(); err != nil {
+	if err := o.connect(ctx); err != nil {
 		return nil, err
 	}
 	set, err := o.reader.FindSet(ctx, name, *o.flags.Namespace)
@@ -125,7 +126,7 @@ func (o *rolloutOptions) order(cmd *cobra.Command, name string, revisions bool, 
 	ctx, out := cmd.Context(), visible{cmd.OutOrStdout()}
 	var order *course.Order
 	seen := ""
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := live.Again(retry.DefaultBackoff, apierrors.IsConflict, func() error {
 		in, err := o.find(ctx, name)
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,9 @@ func subjectArgs(verb string) cobra.PositionalArgs {
 
 // completeSubject completes the names of clusters and sets.
 func (o *hubOptions) completeSubject(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmp.Or(cmd.Context(), context.Background()), completion) // for both questions
+	defer cancel()
+	cmd.SetContext(ctx)
 	clusters, sets := completeNames(o.flags, "ClusterRegistration", true), completeNames(o.flags, "AddonSet", true)
 	switch {
 	case len(args) == 0:
@@ -56,7 +60,7 @@ func (o *hubOptions) completeSubject(cmd *cobra.Command, args []string, begun st
 
 // subject finds what a command is about.
 func (o *hubOptions) subject(ctx context.Context, verb string, args []string) (*subject, error) {
-	if err := o.connect(); err != nil {
+	if err := o.connect(ctx); err != nil {
 		return nil, err
 	}
 	name, namespace := args[len(args)-1], *o.flags.Namespace

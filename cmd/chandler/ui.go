@@ -49,9 +49,9 @@ address that it prints has a token: whoever has it can do what you can do here, 
 
 func (o *uiOptions) run(cmd *cobra.Command) error {
 	ctx := cmd.Context()
-	config, err := o.flags.ToRESTConfig()
+	config, err := reach(ctx, o.flags)
 	if err != nil {
-		return &exit{uncertain, fmt.Errorf("find the hub: %w", err)}
+		return err
 	}
 	config = ui.Restrict(config)
 	if o.reader.Client, err = live.Connect(config); err != nil {

@@ -72,8 +72,8 @@ func (o *uninstallOptions) run(cmd *cobra.Command) error {
 		return &exit{uncertain, fmt.Errorf("uninstall: --addons is %q: write keep, remove or orphan", a)}
 	}
 	var err error
-	if o.config, err = o.flags.ToRESTConfig(); err != nil {
-		return &exit{uncertain, fmt.Errorf("find the management cluster: %w", err)}
+	if o.config, err = reach(ctx, o.flags); err != nil {
+		return err
 	}
 	if o.client, err = live.Connect(o.config); err != nil {
 		return &exit{uncertain, err}

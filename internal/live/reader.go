@@ -32,7 +32,7 @@ type Reader struct {
 	Hub hubconfig.Shared
 }
 
-// Connect returns a client for the hub's API server. It has no cache, because a command reads each object once.
+// Connect returns a client for the hub's API server, with what Reach returns. It has no cache, because a command reads each object once.
 func Connect(config *rest.Config) (client.WithWatch, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 100 // a few dozen reads, and then it is over

@@ -5,6 +5,7 @@
 package registrar
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,6 +47,9 @@ type Registrar struct {
 // pause is the time between two looks at what is waited for.
 const pause = 500 * time.Millisecond
 
+// patience is how long one answer of a cluster may take, unless somebody says otherwise.
+const patience = 15 * time.Second
+
 // server is what an API server says of itself to anybody whom it lets in.
 type server struct {
 	client  client.Client
@@ -59,8 +63,12 @@ type server struct {
 func ask(ctx context.Context, config *rest.Config) (*server, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 100
-	config.Timeout = 15 * time.Second
-	c, err := client.New(config, client.Options{Scheme: hubscheme.New()})
+	config.Timeout = cmp.Or(config.Timeout, patience)
+	within, err := live.Within(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(within, client.Options{Scheme: hubscheme.New()})
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@
 package registrar
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/account"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/live"
 )
 
 // removeAccount removes the hub's account from the cluster: by the account itself, or with the rights of the caller there.
@@ -29,9 +31,13 @@ func (r *Registrar) removeAccount(ctx context.Context, d *Departure) error {
 		return err
 	}
 	own := token != nil
-	config.Timeout = 15 * time.Second
 	r.say("Asking the cluster at %s to remove the hub's account", where(config))
-	c, err := client.New(config, client.Options{Scheme: hubscheme.New()})
+	config.Timeout = cmp.Or(config.Timeout, patience)
+	within, err := live.Within(ctx, config)
+	if err != nil {
+		return fmt.Errorf("reach the cluster: %w", err)
+	}
+	c, err := client.New(within, client.Options{Scheme: hubscheme.New()})
 	if err != nil {
 		return fmt.Errorf("reach the cluster: %w", err)
 	}

@@ -21,6 +21,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/course"
 	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/ui/view"
 )
@@ -160,7 +161,7 @@ func (s *Server) orders(mux *http.ServeMux) {
 				}
 			}
 			// If the hub writes to the set meanwhile, it begins anew.
-			err := retry.OnError(retry.DefaultRetry, func(err error) bool { return errors.Is(err, errMeanwhile) }, func() error { return order(r) })
+			err := live.Again(retry.DefaultRetry, func(err error) bool { return errors.Is(err, errMeanwhile) }, func() error { return order(r) })
 			s.answer(w, r, err, ask)
 		})
 	}

@@ -104,12 +104,18 @@ func Sort(events []corev1.Event) {
 	})
 }
 
+// Count returns how often an event came.
+func Count(e *corev1.Event) int32 {
+	count := max(1, e.Count)
+	if e.Series != nil {
+		count = max(count, e.Series.Count)
+	}
+	return count
+}
+
 // Row returns the line of an event.
 func Row(e *corev1.Event, now time.Time) page.Row {
-	at, count := At(e), e.Count
-	if e.Series != nil {
-		count = e.Series.Count
-	}
+	at, count := At(e), Count(e)
 	seen := page.Since(&at, now)
 	if count > 1 {
 		seen += fmt.Sprintf(" (x%d)", count)

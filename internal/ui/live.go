@@ -11,6 +11,10 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandler-hub/chandler/internal/ui/view"
 )
 
 const (
@@ -20,6 +24,8 @@ const (
 	costly = 1200 * time.Millisecond
 	// tick is how often it looks though nothing has changed: times go on.
 	tick = 10 * time.Second
+	// aged is how old a page about a cluster may get of which nothing has changed that the watches see: what Flux tells, and events.
+	aged = 45 * time.Second
 	// stalled is how long a fragment may take on its way.
 	stalled = 30 * time.Second
 )
@@ -52,15 +58,25 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	if at.Path != "/" {
 		wait = costly
 	}
-	for {
+	about := ""
+	for looked := (time.Time{}); ; {
 		changed := s.Fleet.Changed()
-		s.Fleet.Index() // from now on a change closes the channel
-		out := &recorder{header: http.Header{}}
-		s.pages.ServeHTTP(out, page.Clone(page.Context()))
-		if sum := sha256.Sum256(out.body.Bytes()); sum != last {
-			last = sum
+		index := s.Fleet.Index() // from now on a change closes the channel
+		if concern := concernOf(index, at.Path); concern == "" || concern != about || time.Since(looked) > aged {
+			about, looked = concern, time.Now()
+			out := &recorder{header: http.Header{}}
+			s.pages.ServeHTTP(out, page.Clone(page.Context()))
+			if out.code >= http.StatusBadRequest {
+				about = "" // it was not read
+			}
 			_ = stream.SetWriteDeadline(time.Now().Add(stalled)) // a browser that does not read any more
-			if send(w, out.body.String()) != nil || stream.Flush() != nil {
+			if sum := sha256.Sum256(out.body.Bytes()); sum != last {
+				last = sum
+				if send(w, "view", out.body.String()) != nil {
+					return
+				}
+			}
+			if send(w, "read", exact(s.Now())) != nil || stream.Flush() != nil {
 				return
 			}
 		}
@@ -83,9 +99,18 @@ func pause(ctx context.Context, changed <-chan struct{}, d time.Duration) bool {
 	return true
 }
 
-// send sends a fragment as one event.
-func send(w http.ResponseWriter, fragment string) error {
+// concernOf returns what a page about one cluster is about, so that the hub is asked anew when that changes; "" for the other pages.
+func concernOf(index *view.Index, path string) string {
+	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	if len(parts) < 3 || parts[0] != "clusters" {
+		return ""
+	}
+	return index.Concern(types.NamespacedName{Namespace: parts[1], Name: parts[2]})
+}
+
+// send sends a text as one event.
+func send(w http.ResponseWriter, event, fragment string) error {
 	fragment = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(fragment)
-	_, err := fmt.Fprintf(w, "event: view\ndata: %s\n\n", strings.ReplaceAll(fragment, "\n", "\ndata: "))
+	_, err := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, strings.ReplaceAll(fragment, "\n", "\ndata: "))
 	return err
 }

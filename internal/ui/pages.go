@@ -39,7 +39,7 @@ var templates = parse()
 func parse() map[string]*template.Template {
 	functions := template.FuncMap{
 		"ago":   func(t *view.Time) string { return page.Since(&t.At, t.Now) },
-		"exact": func(t *view.Time) string { return t.At.UTC().Format(time.RFC3339) },
+		"exact": func(t *view.Time) string { return exact(t.At) },
 		"dash":  page.Dash,
 		"until": func(t *view.Time) string { return max(0, t.At.Sub(t.Now)).Truncate(time.Second).String() },
 	}
@@ -152,6 +152,9 @@ func (s *Server) fleet(r *http.Request) (*content, error) {
 	q := view.ParseQuery("/", r.URL.Query())
 	return &content{View: "fleet", Title: "Fleet", Nav: "fleet", Data: s.Fleet.Index().Board(q)}, nil
 }
+
+// exact writes a time as machines read it.
+func exact(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // explained reads everything about a cluster.
 func (s *Server) explained(r *http.Request) (*explain.Input, error) {

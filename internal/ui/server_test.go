@@ -70,6 +70,7 @@ type served struct {
 	t      *testing.T
 	server *ui.Server
 	fleet  *known
+	asked  atomic.Int32 // how often a kind was listed
 	base   string
 	hub    client.Client
 	// forbid has the hub refuse orders.
@@ -82,7 +83,12 @@ func serve(t *testing.T, f *view.Fleet, objects ...client.Object) *served {
 	h := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
 	address := h.Listener.Addr().String()
 	forbid := &atomic.Bool{}
+	s := &served{t: t, fleet: &known{changed: make(chan struct{})}, base: "http://" + address, forbid: forbid}
 	rights := interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			s.asked.Add(1)
+			return c.List(ctx, list, opts...)
+		},
 		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
 			o.(*authorizationv1.SelfSubjectAccessReview).Status.Allowed = !forbid.Load()
 			return nil
@@ -96,7 +102,7 @@ func serve(t *testing.T, f *view.Fleet, objects ...client.Object) *served {
 	}
 	c := fake.NewClientBuilder().WithInterceptorFuncs(rights).WithScheme(hubscheme.New()).WithObjects(objects...).WithStatusSubresource(&hubv1.AddonSet{}).
 		WithIndex(&corev1.Event{}, "involvedObject.name", func(o client.Object) []string { return []string{o.(*corev1.Event).InvolvedObject.Name} }).Build()
-	s := &served{t: t, fleet: &known{changed: make(chan struct{})}, base: "http://" + address, hub: c, forbid: forbid}
+	s.hub = c
 	s.fleet.set(f)
 	reader := &live.Reader{Client: c, Hub: hubconfig.Shared{HubID: "chandler", PlatformNamespaces: []string{"flux-system"}}}
 	s.server = ui.New(ui.Options{Fleet: s.fleet, Reader: reader, Address: address, Hub: "https://hub.example", Now: func() time.Time { return uitest.Now }})
@@ -298,8 +304,20 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// stream follows a page. It returns a function that waits for so many events, and returns the lines of the last one.
+// stream follows a page. It returns a function that waits for so many fragments, and returns the lines of the last one.
 func (s *served) stream(path string) func(n int) []string {
+	s.t.Helper()
+	next := s.events(path)
+	return func(n int) (out []string) {
+		for range n {
+			out = next("view")
+		}
+		return out
+	}
+}
+
+// events follows a page. It returns a function that waits for an event of a kind, and returns its lines.
+func (s *served) events(path string) func(kind string) []string {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
 	s.t.Cleanup(cancel)
@@ -314,13 +332,13 @@ func (s *served) stream(path string) func(n int) []string {
 	s.t.Cleanup(func() { r.Body.Close() })
 	lines := bufio.NewScanner(r.Body)
 	lines.Buffer(nil, 16<<20)
-	return func(n int) (out []string) {
+	return func(kind string) (out []string) {
 		for lines.Scan() {
 			if lines.Text() != "" {
 				out = append(out, lines.Text())
 				continue
 			}
-			if n--; n == 0 {
+			if len(out) > 0 && out[0] == "event: "+kind {
 				return out
 			}
 			out = nil
@@ -348,6 +366,41 @@ func TestAChangeIsSent(t *testing.T) {
 		t.Errorf("%s", second)
 	}
 	t.Logf("the change was seen after %s", time.Since(began))
+}
+
+// TestOpenClusterPage: it asks the hub anew when something of its cluster changes, and not at each change of the fleet; and it tells when.
+func TestOpenClusterPage(t *testing.T) {
+	f := uitest.Fleet(12, 2)
+	var objects []client.Object
+	for _, reg := range f.Registrations {
+		objects = append(objects, reg.DeepCopy())
+	}
+	s := serve(t, f, objects...)
+	next := s.events("/clusters/tenants-1/cluster-0001")
+	next("view")
+	if got := next("read"); got[1] != "data: 2026-06-01T12:00:00Z" {
+		t.Errorf("it says that it was read at %s", got)
+	}
+	first := s.asked.Load()
+	if first < 5 {
+		t.Fatalf("it asks the hub %d times", first)
+	}
+	for range 3 {
+		other := uitest.Fleet(12, 2)
+		other.Deliveries[0].Status.Addons[0].State = hubv1.AddonFailed // of cluster-0000
+		s.fleet.set(other)
+		time.Sleep(1500 * time.Millisecond) // longer than the page waits between two looks
+	}
+	if again := s.asked.Load(); again != first {
+		t.Errorf("other clusters change, and it asks the hub %d times more", again-first)
+	}
+	own := uitest.Fleet(12, 2)
+	own.Deliveries[2].Status.Addons[0].State = hubv1.AddonFailed
+	s.fleet.set(own)
+	next("read")
+	if again := s.asked.Load(); again <= first {
+		t.Error("its own cluster changes, and it does not look")
+	}
 }
 
 // TestLargeFleet: a page of 5,000 clusters with 10 add-ons each has the size of a page.

@@ -56,6 +56,10 @@
     if (document.hidden) return;
     source = new EventSource("/live?at=" + encodeURIComponent(location.pathname + location.search));
     source.addEventListener("view", (event) => swap(event.data));
+    source.addEventListener("read", (event) => {
+      const read = document.getElementById("read");
+      read.dateTime = read.textContent = event.data;
+    });
     source.onopen = () => { connection.textContent = "live"; connection.className = "on"; };
     source.onerror = () => { connection.textContent = "not connected: what you see may be old"; connection.className = "off"; };
   };

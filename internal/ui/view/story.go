@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/chronicle"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/explain"
 )
@@ -154,27 +155,14 @@ const maxEvents = 30
 
 // Events are the last ones, the newest first.
 func Events(in []corev1.Event, now time.Time) []Event {
-	last := func(e *corev1.Event) time.Time {
-		switch {
-		case e.Series != nil:
-			return e.Series.LastObservedTime.Time
-		case !e.LastTimestamp.IsZero():
-			return e.LastTimestamp.Time
-		case !e.EventTime.IsZero():
-			return e.EventTime.Time
-		}
-		return e.CreationTimestamp.Time
-	}
 	in = slices.Clone(in)
-	slices.SortStableFunc(in, func(a, b corev1.Event) int { return last(&b).Compare(last(&a)) })
+	chronicle.Sort(in)
+	slices.Reverse(in)
 	var out []Event
 	for i := range in[:min(maxEvents, len(in))] {
 		e := &in[i]
-		count := max(1, e.Count)
-		if e.Series != nil {
-			count = max(count, e.Series.Count)
-		}
-		at := last(e)
+		count := chronicle.Count(e)
+		at := chronicle.At(e)
 		out = append(out, Event{Time: TimeOf(&at, now), Warning: e.Type == corev1.EventTypeWarning, Kind: e.InvolvedObject.Kind,
 			Object: e.InvolvedObject.Namespace + "/" + e.InvolvedObject.Name, Reason: excerpt.Line(e.Reason),
 			Message: excerpt.Cut(excerpt.Line(e.Message), 2*maxWhy), Count: count})

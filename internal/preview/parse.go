@@ -123,6 +123,11 @@ func (p *parser) document(d document) {
 		p.syntax(d, err)
 		return
 	}
+	if line := another(d.raw); line > 0 {
+		p.errs = append(p.errs, errors.New(oneLine(fmt.Sprintf("%s, line %d: a second object begins in one document, and only one of them would count: "+
+			"write --- on a line of its own between them", p.file, d.line+line+1))))
+		return
+	}
 	objects := p.flatten(v, d)
 	for _, u := range objects {
 		if gk := u.GroupVersionKind().GroupKind(); gk == setKind || gk == teamKind || gk == registrationKind {
@@ -137,6 +142,21 @@ func (p *parser) document(d document) {
 	for _, u := range objects {
 		p.object(u)
 	}
+}
+
+// begins matches what every object has once.
+var begins = regexp.MustCompile(`(?m)^(apiVersion|kind):`)
+
+// another returns on which line of a document, counted from 0, a second object begins; 0 if there is one.
+func another(raw []byte) int {
+	seen := map[string]int{}
+	for _, m := range begins.FindAllSubmatchIndex(raw, -1) {
+		key := string(raw[m[2]:m[3]])
+		if seen[key]++; seen[key] == 2 {
+			return bytes.Count(raw[:m[0]], []byte("\n"))
+		}
+	}
+	return 0
 }
 
 // isTemplate returns whether a document is valid YAML only because {{ and }} happen to be: a Helm template.

@@ -74,15 +74,36 @@ func culprit(lines [][]byte, said int, text string) int {
 	if said > 0 && !open {
 		last = min(last, said+1)
 	}
-	for n := last - 1; n >= 0; n-- {
-		if _, err := yaml.YAMLToJSON(bytes.Join(lines[:n], nil)); err == nil {
-			if open {
-				return n
-			}
-			return inBrackets(lines, max(n, said-1), text) // within brackets over several lines, the parser knows better
-		}
+	n := longest(lines, last)
+	if open {
+		return n
 	}
-	return -1
+	return inBrackets(lines, max(n, said-1), text) // within brackets over several lines, the parser knows better
+}
+
+// steps is into how many parts a document is cut to look where it stops to be YAML.
+const steps = 16
+
+// longest returns how many lines of a document, fewer than a number, are YAML by themselves. It tries some prefixes, the longest first,
+// and goes on between the one that is YAML and those after it: to try all of them takes time that grows with the square of the lines.
+// A part that ends in a text of several lines is no YAML, so it looks two parts further.
+func longest(lines [][]byte, below int) int {
+	good := 0 // nothing is YAML
+	for bad := below; bad-good > 1; {
+		step := max(1, (bad-good)/steps)
+		n := bad - 1
+		for ; n > good; n -= step {
+			if _, err := yaml.YAMLToJSON(bytes.Join(lines[:n], nil)); err == nil {
+				break
+			}
+		}
+		found := max(n, good)
+		if step == 1 {
+			return found
+		}
+		good, bad = found, min(bad, found+2*step)
+	}
+	return good
 }
 
 // bare matches an expression that is a value, and not in quotes. A value begins after a colon, a dash, a comma or a bracket.

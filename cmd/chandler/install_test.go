@@ -22,6 +22,9 @@ func TestInstallRefuses(t *testing.T) {
 		"install --image hub:v1 -n A":                  `namespace "A"`,
 		"install --image hub:v1 -- fleet":              `"fleet" is no flag of the hub`,
 		"install --image hub:v1 -- --register-all=all": "--register-all",
+		"install --image hub:v1 -- --nonsense":         "unknown flag: --nonsense",
+		"install --image hub:v1 --export -- --nope=1":  "unknown flag: --nope",
+		"install --image hub:v1 -- --log-level=loud":   `--log-level "loud"`,
 		"uninstall --addons=delete":                    "write keep, remove or orphan",
 		"uninstall now":                                "unknown command",
 	} {

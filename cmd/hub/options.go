@@ -3,116 +3,32 @@
 package main
 
 import (
-	"fmt"
-	"net/netip"
+	"cmp"
 	"os"
-	"slices"
-	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/kubeconfig"
 )
 
 // options are the values of the hub's flags, not checked yet.
 type options struct {
-	config         hubconfig.Config
-	allowed        []string
-	denied         []string
-	metricsAddress string
-	healthAddress  string
-	chartAddress   string
-	leaderElection bool
-	namespace      string
-	logLevel       string
-	logEncoding    string
-	pprofAddress   string
-	withoutFence   bool
+	hubconfig.Options
+	namespace string
 }
 
 func (o *options) addFlags(f *pflag.FlagSet) {
-	o.namespace = os.Getenv("POD_NAMESPACE")
-	if o.namespace == "" {
-		o.namespace = hubconfig.DefaultNamespace
-	}
-	c := &o.config
-	c.AddFlags(f, o.namespace)
-	f.DurationVar(&c.DeselectionDelay, "deselection-delay", 5*time.Minute,
-		"how long a cluster stays registered without its label, and keeps what a set does not select it for any more")
-	f.DurationVar(&c.TeardownGrace, "teardown-grace", time.Hour,
-		"how long to wait for a cluster that does not answer before its add-ons are let go")
-	f.DurationVar(&c.RemovalDelay, "removal-delay", 5*time.Second,
-		"how long an add-on that was dropped stays, so that another set may take it over")
-	f.DurationVar(&c.ChartRetention, "chart-retention", 10*time.Minute, "how long a shared HelmChart or source stays after its last use")
-	f.StringVar(&o.chartAddress, "chart-bind-address", ":8082",
-		"address of the registry with the chart that delivers plain manifests, 0 for none")
-	f.DurationVar(&c.ProbeInterval, "probe-interval", time.Minute, "time between two probes of a cluster that answers")
-	f.BoolVar(&c.ClusterProfiles, "cluster-profiles", false,
-		"show each registration to other tools as a ClusterProfile (multicluster.x-k8s.io), if that CRD is installed")
-	f.IntVar(&c.Concurrency, "concurrent", 16, "how many clusters each room works on at a time")
-	f.StringSliceVar(&o.allowed, kubeconfig.FlagTargetCIDRs, nil,
-		"lifts the rules about loopback, link-local and denied addresses for these CIDRs")
-	f.StringSliceVar(&o.denied, hubconfig.FlagDeniedCIDRs, nil,
-		"CIDRs in which no workload cluster may be, such as the management cluster's pod network")
-	f.BoolVar(&c.Rules.AllowInsecureTLS, kubeconfig.FlagInsecureTLS, false, "accept kubeconfigs with insecure-skip-tls-verify")
-	f.BoolVar(&c.Rules.AllowProxy, kubeconfig.FlagProxy, false, "accept kubeconfigs with proxy-url")
-	f.BoolVar(&c.Rules.AllowMissingCA, kubeconfig.FlagMissingCA, false, "accept kubeconfigs without a CA; the system's roots are used")
-	f.BoolVar(&c.Rules.AllowHTTP, kubeconfig.FlagHTTP, false, "accept kubeconfigs with an http:// server")
-	f.BoolVar(&c.Rules.AllowServices, kubeconfig.FlagServices, false,
-		"accept kubeconfigs in Secrets whose server is a Service of the management cluster")
-	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics, 0 for none")
-	f.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
-	f.BoolVar(&o.leaderElection, "leader-elect", false, "run as one of several replicas")
-	f.BoolVar(&o.withoutFence, "without-policies", false,
-		"be Ready also without the admission policies of config/policies: people may then write what only the hub should")
-	f.StringVar(&o.logLevel, "log-level", "info", "debug, info or error")
-	f.StringVar(&o.logEncoding, "log-encoding", "json", "json or console")
-	f.StringVar(&o.pprofAddress, "pprof-bind-address", "0",
-		"address of /debug/pprof, 0 for none; anybody who reaches it can read the hub's memory")
+	o.namespace = cmp.Or(os.Getenv("POD_NAMESPACE"), hubconfig.DefaultNamespace)
+	o.AddFlags(f, o.namespace)
 }
 
 // complete checks the flags and returns the configuration. hub is the hub's own API server.
 func (o *options) complete(hub apiServer) (*hubconfig.Config, error) {
-	c := o.config
-	if err := c.Complete(o.namespace); err != nil {
+	c, err := o.Complete(o.namespace)
+	if err != nil {
 		return nil, err
-	}
-	if c.Concurrency < 1 || c.ProbeInterval < time.Second || c.DeselectionDelay < 0 || c.TeardownGrace < 0 || c.ChartRetention < 0 {
-		return nil, fmt.Errorf("--concurrent must be at least 1, --probe-interval at least 1s, and no duration may be negative")
-	}
-	if c.RemovalDelay < 0 {
-		return nil, fmt.Errorf("--removal-delay must not be negative")
 	}
 	c.WritesOfCluster = writesOfCluster
-	if o.chartAddress == "0" {
-		c.Chart.URL = ""
-	}
-	if !slices.Contains([]string{"debug", "info", "error"}, o.logLevel) {
-		return nil, fmt.Errorf("--log-level %q: write debug, info or error", o.logLevel)
-	}
-	if !slices.Contains([]string{"json", "console"}, o.logEncoding) {
-		return nil, fmt.Errorf("--log-encoding %q: write json or console", o.logEncoding)
-	}
-	var err error
-	if c.Rules.AllowedCIDRs, err = prefixes(kubeconfig.FlagTargetCIDRs, o.allowed); err != nil {
-		return nil, err
-	}
-	if c.Rules.ForbiddenCIDRs, err = prefixes(hubconfig.FlagDeniedCIDRs, o.denied); err != nil {
-		return nil, err
-	}
 	c.Rules.ForbiddenHosts, c.Rules.ForbiddenAddrs = hub.hosts, hub.addrs
-	return &c, nil
-}
-
-func prefixes(flag string, texts []string) ([]netip.Prefix, error) {
-	var out []netip.Prefix
-	for _, t := range texts {
-		p, err := netip.ParsePrefix(t)
-		if err != nil {
-			return nil, fmt.Errorf("--%s %q: write a CIDR such as 10.0.0.0/8", flag, t)
-		}
-		out = append(out, p)
-	}
-	return out, nil
+	return c, nil
 }

@@ -65,7 +65,7 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.pprofAddress != "0" {
+	if o.PprofAddress != "0" {
 		goruntime.SetMutexProfileFraction(100) // one in a hundred waits for a lock, which costs nothing to speak of
 	}
 	restConfig.UserAgent = "chandler-hub"
@@ -87,8 +87,8 @@ func (o *options) run(ctx context.Context) error {
 	if err := mgr.Add(&publisher{mgr.GetClient(), mgr.GetAPIReader(), o.namespace, config.Published()}); err != nil {
 		return err
 	}
-	if o.chartAddress != "0" {
-		charts := &chartServer{address: o.chartAddress}
+	if o.ChartAddress != "0" {
+		charts := &chartServer{address: o.ChartAddress}
 		if err := mgr.Add(charts); err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (o *options) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if !o.withoutFence {
+	if !o.WithoutFence {
 		f := &fence{live: mgr.GetAPIReader(), log: logger.WithName("policies"), now: time.Now}
 		_ = f.look(ctx) // which logs what is missing
 		if err := mgr.AddReadyzCheck("policies", f.Ready); err != nil {
@@ -126,10 +126,10 @@ func (o *options) manager(ctx context.Context, config *rest.Config, led *tenure.
 		Scheme:                              hubscheme.New(),
 		Cache:                               index.CacheOptions(),
 		Client:                              client.Options{Cache: &client.CacheOptions{Unstructured: true}},
-		Metrics:                             server.Options{BindAddress: o.metricsAddress},
-		HealthProbeBindAddress:              o.healthAddress,
-		PprofBindAddress:                    o.pprofAddress,
-		LeaderElection:                      o.leaderElection,
+		Metrics:                             server.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress:              o.HealthAddress,
+		PprofBindAddress:                    o.PprofAddress,
+		LeaderElection:                      o.LeaderElection,
 		LeaderElectionID:                    hubconfig.LeaseName,
 		LeaderElectionNamespace:             o.namespace,
 		LeaderElectionResourceLockInterface: lease,
@@ -142,7 +142,7 @@ func (o *options) manager(ctx context.Context, config *rest.Config, led *tenure.
 	if err != nil {
 		return nil, err
 	}
-	if o.leaderElection { // it waits for its turn
+	if o.LeaderElection { // it waits for its turn
 		lease.LockConfig.EventRecorder = mgr.GetEventRecorderFor(lease.Identity()) //nolint:staticcheck // client-go's elector has no other
 		return mgr, mgr.AddReadyzCheck("seniority", first.Ready)
 	}
@@ -182,7 +182,7 @@ func limit(ctx context.Context, config *rest.Config) error {
 
 func (o *options) logger(to io.Writer) logr.Logger {
 	options := &slog.HandlerOptions{
-		Level: map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "error": slog.LevelError}[o.logLevel],
+		Level: map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "error": slog.LevelError}[o.LogLevel],
 		// controller-runtime logs values that are not JSON but have a String method.
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if s, ok := a.Value.Any().(fmt.Stringer); ok && a.Value.Kind() == slog.KindAny {
@@ -191,7 +191,7 @@ func (o *options) logger(to io.Writer) logr.Logger {
 			return a
 		},
 	}
-	if o.logEncoding == "console" {
+	if o.LogEncoding == "console" {
 		return logr.FromSlogHandler(slog.NewTextHandler(to, options))
 	}
 	return logr.FromSlogHandler(slog.NewJSONHandler(to, options))

@@ -72,25 +72,28 @@ func PhaseOf(kind string) Phase {
 	return Surroundings
 }
 
-// Shared returns the flags that a hub with some arguments shares with the command line. It refuses what is no flag, and a shared flag
-// with a wrong value; of the others it knows nothing.
+// Shared returns the flags that a hub with some arguments shares with the command line. It refuses what a hub of this version refuses.
 func Shared(namespace string, args []string) (*hubconfig.Shared, error) {
-	shared := &hubconfig.Shared{}
-	f := pflag.NewFlagSet("hub", pflag.ContinueOnError)
-	f.ParseErrorsAllowlist.UnknownFlags = true
-	shared.AddFlags(f, namespace)
 	for _, a := range args {
 		if !strings.HasPrefix(a, "--") || strings.ContainsAny(a, " \t\n") {
 			return nil, fmt.Errorf("%q is no flag of the hub: write each as --NAME=VALUE (docs/flags.md)", a)
 		}
 	}
+	options := &hubconfig.Options{}
+	f := pflag.NewFlagSet("hub", pflag.ContinueOnError)
+	f.Usage = func() {}
+	options.AddFlags(f, namespace)
 	if err := f.Parse(args); err != nil {
+		return nil, fmt.Errorf("flags of the hub: %w (docs/flags.md)", err)
+	}
+	if f.NArg() > 0 {
+		return nil, fmt.Errorf("%q is no flag of the hub: write each as --NAME=VALUE (docs/flags.md)", f.Arg(0))
+	}
+	config, err := options.Complete(namespace)
+	if err != nil {
 		return nil, fmt.Errorf("flags of the hub: %w", err)
 	}
-	if err := shared.Complete(namespace); err != nil {
-		return nil, fmt.Errorf("flags of the hub: %w", err)
-	}
-	return shared, nil
+	return &config.Shared, nil
 }
 
 // Build returns the objects, in the order in which they are applied. files are those of package config.

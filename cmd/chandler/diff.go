@@ -140,7 +140,7 @@ func (o *diffOptions) compare(ctx context.Context, in *diff.Input) (*diff.Result
 			return nil, err
 		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.timeout)
+		ctx, cancel = limited(ctx, o.timeout)
 		defer cancel()
 		makers = o.makers(ctx, in)
 	}
@@ -164,6 +164,12 @@ func (o *diffOptions) compare(ctx context.Context, in *diff.Input) (*diff.Result
 
 // input reads both sides.
 func (o *diffOptions) input(cmd *cobra.Command) (*diff.Input, error) {
+	if err := o.useless(cmd); err != nil {
+		return nil, fmt.Errorf("diff: %w", err)
+	}
+	if err := checkFiles(namedFiles{"-f", o.files}, namedFiles{"--against", o.against}, namedFiles{"--fleet", o.fleetFiles}); err != nil {
+		return nil, err
+	}
 	switch n := len(o.revisions); {
 	case !slices.Contains([]string{"text", "markdown", "json"}, o.output):
 		return nil, fmt.Errorf("diff: --output is %q: write text, markdown or json", o.output)
@@ -183,6 +189,24 @@ func (o *diffOptions) input(cmd *cobra.Command) (*diff.Input, error) {
 		return o.againstHub(cmd)
 	}
 	return o.againstFiles(cmd)
+}
+
+// useless refuses flags that would do nothing, or something else than they say.
+func (o *diffOptions) useless(cmd *cobra.Command) error {
+	written := cmd.Flags().Changed
+	switch {
+	case !o.charts && !o.live && written("auth-file"):
+		return errors.New("--auth-file is for what --charts and --live fetch: write one of them too")
+	case !o.charts && !o.live && written("timeout"):
+		return errors.New("--timeout is for what --charts and --live fetch: write one of them too")
+	case written("max-length") && o.output != "markdown":
+		return errors.New("--max-length is for Markdown: write --output markdown too")
+	case o.maxLength < 0 || o.maxLength > 0 && o.maxLength < diff.LeastLength:
+		return fmt.Errorf("--max-length is %d: write at least %d, into which the first line fits, or 0 for no limit", o.maxLength, diff.LeastLength)
+	case o.prune && len(o.against)+len(o.revisions) > 0:
+		return errors.New("--prune is for files against the live hub: leave it out, or leave out what is compared with")
+	}
+	return nil
 }
 
 // againstFiles compares files with files.

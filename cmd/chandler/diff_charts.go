@@ -60,7 +60,7 @@ func (o *chartOptions) addCharts(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.oldOnes, "against-source", nil, "the same for the old side alone")
 	f.StringVar(&o.authFile, "auth-file", "",
 		"credentials for the addresses of charts and folders, by host: the auths of a Docker config.json")
-	f.DurationVar(&o.timeout, "timeout", 10*time.Minute,
+	addTimeout(f, &o.timeout, 10*time.Minute,
 		"with --charts or --live: how long all of it may take; what is left then is not compared")
 }
 

@@ -90,6 +90,9 @@ reason. It changes nothing itself. What it prints begins with what has to be don
 }
 
 func (o *importOptions) run(cmd *cobra.Command, args []string) error {
+	if err := o.check(args); err != nil {
+		return &exit{uncertain, fmt.Errorf("import: %w", err)}
+	}
 	in, unread, err := o.input(cmd, args)
 	if err != nil {
 		return err
@@ -102,6 +105,9 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 	if len(result.Sets) == 0 {
 		return errors.New(result.Nothing())
 	}
+	if cmd.Flags().Changed("namespace") && !slices.ContainsFunc(result.Sets, func(s *hubv1.AddonSet) bool { return s.Namespace == o.namespace }) {
+		sayLine(o.ErrOut, "note: no set is in namespace %s (-n): what was read is delivered from its own namespace", o.namespace)
+	}
 	if err := o.write(result, in.Hub); err != nil {
 		return err
 	}
@@ -110,6 +116,14 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 			folding.Verb(unread, "is", "are") + " not in what was printed")
 	}
 	return nil
+}
+
+// check says what is wrong with the flags and arguments.
+func (o *importOptions) check(args []string) error {
+	if errs := content.IsDNS1123Label(o.namespace); len(errs) > 0 {
+		return fmt.Errorf("--namespace %q: %s", o.namespace, strings.Join(errs, ", "))
+	}
+	return checkFiles(namedFiles{"", args})
 }
 
 // input reads the files, or the management cluster. unread is how many documents could not be read.

@@ -73,7 +73,7 @@ Flux has installed is refused, and so are a second hub, another hub ID, and vers
 	f.BoolVar(&o.export, "export", false, "print YAML for Git, and change nothing")
 	f.StringVar(&o.dryRun, "dry-run", "none", "none, or server: have the API server check everything, and change nothing")
 	f.BoolVar(&o.wait, "wait", true, "wait until the hub runs")
-	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait, for the CRDs and for the hub each")
+	addTimeout(f, &o.timeout, 5*time.Minute, "how long to wait, for the CRDs and for the hub each")
 	f.BoolVar(&o.force, "force-conflicts", false, "take over fields that somebody else has set, as kubectl apply --server-side does")
 	f.BoolVar(&o.skew, "allow-skew", false, "install also an older version, or one that does not fit this command line")
 	return cmd
@@ -208,16 +208,16 @@ type waiter struct {
 
 // until looks until that is done. look returns what it waits for; "" for nothing more. Each new text is a line.
 func (w *waiter) until(ctx context.Context, look func(context.Context) (string, error)) error {
-	limited, cancel := context.WithTimeout(ctx, w.timeout)
+	within, cancel := limited(ctx, w.timeout)
 	defer cancel()
 	tick := time.NewTicker(cmp.Or(w.pause, 500*time.Millisecond))
 	defer tick.Stop()
 	for said := ""; ; {
-		text, err := look(limited)
+		text, err := look(within)
 		if err == nil && text == "" {
 			return nil
 		}
-		if err != nil && limited.Err() == nil {
+		if err != nil && within.Err() == nil {
 			return err
 		}
 		if text != "" && text != said {
@@ -227,7 +227,7 @@ func (w *waiter) until(ctx context.Context, look func(context.Context) (string, 
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-limited.Done():
+		case <-within.Done():
 			return fmt.Errorf("after %s it still waits: %s", w.timeout, said)
 		case <-tick.C:
 		}

@@ -53,7 +53,7 @@ CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces
 	f := cmd.Flags()
 	f.BoolVar(&o.sources, "with-source", false, "have the sources read first")
 	f.BoolVar(&o.wait, "wait", true, "wait until Flux has looked")
-	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait")
+	addTimeout(f, &o.timeout, 5*time.Minute, "how long to wait")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.out, o.errs = visible{cmd.OutOrStdout()}, cmd.ErrOrStderr()
 		addon := ""
@@ -84,7 +84,7 @@ func (o *reconcileOptions) run(ctx context.Context, name, addon string) error {
 	} else if len(objects) == 0 {
 		return fmt.Errorf("cluster %s/%s has no add-on with an object of Flux's: chandler explain %s says why", reg.Namespace, reg.Name, name)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, errTimeout)
+	ctx, cancel := limited(ctx, o.timeout)
 	defer cancel()
 	failed := 0
 	if o.sources {

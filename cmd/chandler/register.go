@@ -64,6 +64,9 @@ func (o *registerOptions) run(cmd *cobra.Command, arg string) error {
 	if err := o.req.Validate(); err != nil {
 		return &exit{uncertain, err}
 	}
+	if o.export && *o.cluster.KubeConfig+*o.cluster.Context != "" {
+		return &exit{uncertain, errors.New("register: --export asks no workload cluster: leave out --kubeconfig and --context, which it would not read")}
+	}
 	if o.export {
 		return o.print(cmd)
 	}
@@ -103,9 +106,8 @@ func (o *registerOptions) run(cmd *cobra.Command, arg string) error {
 
 // print prints what would be made, in two parts.
 func (o *registerOptions) print(cmd *cobra.Command) error {
-	if config, err := o.hub.ToRESTConfig(); err == nil && !cmd.Flags().Changed("hub-id") {
+	if _, err := o.hub.ToRESTConfig(); err == nil && !cmd.Flags().Changed("hub-id") {
 		// Only the hub knows its ID, by which accounts are named. Without one, the default has to do.
-		config.Timeout = 5 * time.Second
 		if _, err := o.connect(cmd); err != nil {
 			fmt.Fprintf(o.ErrOut, "warning: the hub does not say which --hub-id it has, so this is for %q: %v\n", o.reader.Hub.HubID, err)
 		}

@@ -57,7 +57,7 @@ func (o *registrarOptions) addFlags(cmd *cobra.Command, timeout time.Duration) {
 	f.StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace, "the hub's namespace, where the hub publishes its flags in "+
 		"a ConfigMap")
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	f.DurationVar(&timeout, "timeout", timeout, "how long to wait for the hub")
+	addTimeout(f, &o.timeout, timeout, "how long to wait for the hub")
 	o.reader.Hub.AddFlags(f, hubconfig.DefaultNamespace)
 	for _, unused := range []string{"chart-url", "flux-shards", "register-all", "platform-namespaces"} {
 		if err := f.MarkHidden(unused); err != nil {
@@ -66,7 +66,6 @@ func (o *registrarOptions) addFlags(cmd *cobra.Command, timeout time.Duration) {
 	}
 	before := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o.timeout = timeout
 		// A cluster that is hostile decides over parts of what is printed, and must not decide over the terminal.
 		o.IOStreams = genericiooptions.IOStreams{In: cmd.InOrStdin(), Out: visible{cmd.OutOrStdout()}, ErrOut: visible{cmd.ErrOrStderr()}}
 		if err := plainly(cmd.Context(), before(cmd, args)); err != nil {

@@ -51,6 +51,9 @@ nodes. A value that rests on what is not known holds a placeholder, and a warnin
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.stdin, o.stdout, o.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			o.preview.Now, o.flagSet = time.Now(), cmd.Flags()
+			if err := checkFiles(namedFiles{"-f", o.files}); err != nil {
+				return err
+			}
 			return o.run(cmd.Context())
 		},
 	}

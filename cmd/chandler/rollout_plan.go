@@ -35,6 +35,9 @@ as one that has an older revision.`,
 	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil,
 		"file, folder (read recursively: *.yaml, *.yml, *.json) or - for standard input; may be repeated")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkFiles(namedFiles{"-f", files}); err != nil {
+			return err
+		}
 		if len(files) > 0 {
 			name := ""
 			if len(args) > 0 {

@@ -35,7 +35,7 @@ the rollout fails or goes back. --wait is another name of --watch.`,
 	f := cmd.Flags()
 	f.BoolVar(&clusters, "clusters", false, "list each cluster: its wave, its revision, and what it is in the rollout")
 	f.BoolVarP(&wait, "watch", "w", false, "go on, and print what changes, until the rollout is complete")
-	f.DurationVar(&timeout, "timeout", 0, "how long to --watch; 0 is without an end")
+	addTimeout(f, &timeout, 0, "how long to --watch")
 	otherName(f, "wait", "watch")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if timeout != 0 && !wait {
@@ -66,12 +66,11 @@ the rollout fails or goes back. --wait is another name of --watch.`,
 
 // wait waits until a rollout is complete, and says what changes meanwhile.
 func (o *rolloutOptions) wait(cmd *cobra.Command, name string, timeout time.Duration) error {
-	ctx := cmd.Context()
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, timeout, errTimeout)
-		defer cancel()
+	if err := o.connect(cmd.Context()); err != nil { // for what comes after the wait too
+		return err
 	}
+	ctx, cancel := limited(cmd.Context(), timeout)
+	defer cancel()
 	said := ""
 	for {
 		in, err := o.find(ctx, name)

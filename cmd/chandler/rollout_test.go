@@ -231,7 +231,7 @@ func TestRolloutWaits(t *testing.T) {
 		t.Errorf("when it has failed: %v", err)
 	}
 	h.change("Failed", "Complete")
-	if out, err := run("rollout", "status", "base", "--wait"); err != nil || !strings.Contains(out, "Phase:         Complete\n") {
+	if out, err := run("rollout", "status", "base", "--wait", "--timeout", "1m"); err != nil || !strings.Contains(out, "Phase:         Complete\n") {
 		t.Errorf("when it is complete: %v\n%s", err, out)
 	}
 }

@@ -62,7 +62,7 @@ is gone. The namespace stays, since kubeconfigs may lie in it. In the end it say
 	f.StringVar(&o.removal.Addons, "addons", "", "what becomes of the add-ons: keep, remove or orphan")
 	f.BoolVar(&o.removal.CRDs, "crds", false, "delete the CRDs too, when nothing of their kinds is left")
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	f.DurationVar(&o.timeout, "timeout", 15*time.Minute, "how long to wait, for each of the steps")
+	addTimeout(f, &o.timeout, 15*time.Minute, "how long to wait, for each of the steps")
 	return cmd
 }
 

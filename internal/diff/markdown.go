@@ -17,6 +17,9 @@ import (
 // Mark is at the beginning of the Markdown, by which whoever posts it finds the comment that he posted before.
 const Mark = "<!-- chandler diff -->"
 
+// LeastLength is the shortest Markdown that is of use, in bytes: it has the mark, and a summary.
+const LeastLength = 1000
+
 // Markdown writes a result for a pull request, in at most so many bytes; 0 is without a limit. What counts most comes first, and what
 // does not fit is counted.
 func Markdown(w io.Writer, r *Result, most int) error {

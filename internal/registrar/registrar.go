@@ -159,8 +159,11 @@ func target(config *rest.Config, address string) (account.Target, error) {
 
 // until looks again and again whether something is so, until it is, it fails, or the time is over.
 func until(ctx context.Context, wait time.Duration, look func(context.Context) (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
+	if wait > 0 { // 0 is without an end
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, wait)
+		defer cancel()
+	}
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {

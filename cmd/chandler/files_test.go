@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// TestUseless: a file without a name, standard input twice and flags that would do nothing are refused before anything is read.
+func TestUseless(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "fleet.yaml", unseenFleet)
+	for _, tc := range []struct{ args, want string }{
+		{"render -f ''", "-f is empty: write a file or a folder"},
+		{"diff -f '' --against fleet.yaml", "-f is empty"},
+		{"diff -f fleet.yaml --against ''", "--against is empty"},
+		{"diff -f fleet.yaml --against fleet.yaml --fleet ''", "--fleet is empty"},
+		{"rollout plan -f ''", "-f is empty"},
+		{"import ''", "a file has an empty name"},
+		{"diff -f - --against -", "which can be read once"},
+		{"diff -f - --against fleet.yaml --fleet -", "which can be read once"},
+		{"render -f - -f -", "which can be read once"},
+		{"import - -", "which can be read once"},
+		{"diff -f fleet.yaml --against fleet.yaml --auth-file nope", "--auth-file is for what --charts and --live fetch"},
+		{"diff -f fleet.yaml --against fleet.yaml --timeout 1m", "--timeout is for what --charts and --live fetch"},
+		{"diff -f fleet.yaml --against fleet.yaml --max-length 60000", "--max-length is for Markdown"},
+		{"diff -f fleet.yaml --against fleet.yaml -o markdown --max-length -5", "--max-length is -5: write at least"},
+		{"diff -f fleet.yaml --against fleet.yaml -o markdown --max-length 5", "--max-length is 5: write at least"},
+		{"diff -f fleet.yaml --against fleet.yaml --prune", "--prune is for files against the live hub"},
+		{"register edge1 -n fleet --export --kubeconfig nope", "--export asks no workload cluster"},
+		{"register edge1 -n fleet --export --context nope", "--export asks no workload cluster"},
+		{"import fleet.yaml -n A_b", `--namespace "A_b"`},
+		{"rollout status a -w --timeout=-1s", "is negative"},
+		{"reconcile a --timeout soon", "write a duration such as 10m"},
+	} {
+		words := strings.Fields(tc.args)
+		for i := range words {
+			words[i] = strings.Trim(words[i], "'")
+		}
+		_, err := run(words...)
+		if code, text := told(err); err == nil || code != uncertain || !strings.Contains(text, tc.want) {
+			t.Errorf("%s: exit code %d, %s; want %s", tc.args, code, text, tc.want)
+		}
+	}
+}
+
+// TestTimeoutZero: --timeout 0 is without an end, wherever there is a --timeout, and says so.
+func TestTimeoutZero(t *testing.T) {
+	ctx, cancel := limited(t.Context(), 0)
+	defer cancel()
+	if _, ends := ctx.Deadline(); ends {
+		t.Error("it ends")
+	}
+	n := 0
+	walk(t, func(t *testing.T, cmd *cobra.Command) {
+		f := cmd.Flags().Lookup("timeout")
+		if f == nil {
+			return
+		}
+		n++
+		if _, same := f.Value.(*patience); !same || !strings.Contains(f.Usage, "0 is without an end") {
+			t.Errorf("its --timeout is one of its own: %s", f.Usage)
+		}
+	})
+	if n < 6 {
+		t.Errorf("%d commands have a --timeout", n)
+	}
+}
+
+// TestImportNamespace: a -n in which no set is, is said.
+func TestImportNamespace(t *testing.T) {
+	own := strings.ReplaceAll(strings.ReplaceAll(spoke, "NAME", "a"), "flux-system", "fleet")
+	files := map[string]string{"a.yaml": own, "s.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: fleet}\n"}
+	_, out, errs, err := importing(t, files, "-n", "elsewhere")
+	if err != nil || !strings.Contains(out, "namespace: fleet") || !strings.Contains(errs, "note: no set is in namespace elsewhere (-n)") {
+		t.Errorf("%v\n%s\n%s", err, out, errs)
+	}
+}

@@ -104,8 +104,8 @@ func exitCode(err error) int {
 		return decided.code
 	case errors.Is(err, errTimeout), errors.Is(err, context.Canceled):
 		return failed
-	case errors.As(err, &unreached), errors.As(err, &network), meta.IsNoMatchError(err), errors.Is(err, live.ErrNoHub), errors.Is(err, live.ErrWrong),
-		errors.Is(err, hubconfig.ErrFlag):
+	case errors.As(err, &unreached), errors.As(err, &network), meta.IsNoMatchError(err), errors.Is(err, live.ErrNoHub),
+		errors.Is(err, live.ErrWrong), errors.Is(err, hubconfig.ErrFlag):
 		return uncertain
 	}
 	for _, is := range []func(error) bool{apierrors.IsForbidden, apierrors.IsUnauthorized, apierrors.IsServiceUnavailable,

@@ -34,7 +34,7 @@ of the set (spec.sources), and the hub keeps it; with --source the set refers to
 			s.Name, s.Labels = args[0], c.labels
 			var err error
 			if s.Values, err = readValues(values); err != nil {
-				return err
+				return &exit{uncertain, err} // the command line is wrong: a file of it cannot be read
 			}
 			return c.run(cmd, s)
 		},

@@ -157,7 +157,7 @@ func TestCreateRefuses(t *testing.T) {
 		"team shop --all -l a=b":               "--all and --selector exclude each other: write one of them",
 		"team shop -l a==b==c":                 `--selector "a==b==c": `,
 		"team shop -l =":                       `--selector "=": `,
-		"team Shop --all":                      `Team "Shop": the name a lowercase RFC 1123 subdomain must`,
+		"team Shop --all":                      `Team "Shop": the name is not valid: a lowercase RFC 1123 subdomain must`,
 		"team shop.x --all":                    `hub namespace "shop.x"`,
 		"team default --all":                   `hub namespace "default" is Kubernetes' own`,
 		"team default --all --hub-namespace x": `Team flux-system/default: metadata.name: is "default"`,

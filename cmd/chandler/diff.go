@@ -202,7 +202,7 @@ func (o *diffOptions) useless(cmd *cobra.Command) error {
 	case written("max-length") && o.output != "markdown":
 		return errors.New("--max-length is for Markdown: write --output markdown too")
 	case o.maxLength < 0 || o.maxLength > 0 && o.maxLength < diff.LeastLength:
-		return fmt.Errorf("--max-length is %d: write at least %d, into which the first line fits, or 0 for no limit", o.maxLength, diff.LeastLength)
+		return fmt.Errorf("--max-length is %d: write at least %d, or 0 for no limit", o.maxLength, diff.LeastLength)
 	case o.prune && len(o.against)+len(o.revisions) > 0:
 		return errors.New("--prune is for files against the live hub: leave it out, or leave out what is compared with")
 	}

@@ -13,6 +13,7 @@ import (
 func TestUseless(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "fleet.yaml", unseenFleet)
+	write(t, "binary", "\x00\x01: {")
 	for _, tc := range []struct{ args, want string }{
 		{"render -f ''", "-f is empty: write a file or a folder"},
 		{"diff -f '' --against fleet.yaml", "-f is empty"},
@@ -34,6 +35,10 @@ func TestUseless(t *testing.T) {
 		{"register edge1 -n fleet --export --context nope", "--export asks no workload cluster"},
 		{"import fleet.yaml -n A_b", `--namespace "A_b"`},
 		{"rollout status a -w --timeout=-1s", "is negative"},
+		{"help nope", `unknown command "nope"`},
+		{"help get nope", `there is no command "chandler get nope"`},
+		{"create set X_y --all --from-git https://example.org/x --branch main --export", "the name is not valid: a lowercase"},
+		{"create set x --all --from-helm https://example.org/x --values binary --export", "--values binary"},
 		{"reconcile a --timeout soon", "write a duration such as 10m"},
 	} {
 		words := strings.Fields(tc.args)

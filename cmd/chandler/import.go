@@ -105,7 +105,8 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 	if len(result.Sets) == 0 {
 		return errors.New(result.Nothing())
 	}
-	if cmd.Flags().Changed("namespace") && !slices.ContainsFunc(result.Sets, func(s *hubv1.AddonSet) bool { return s.Namespace == o.namespace }) {
+	there := func(s *hubv1.AddonSet) bool { return s.Namespace == o.namespace }
+	if cmd.Flags().Changed("namespace") && !slices.ContainsFunc(result.Sets, there) {
 		sayLine(o.ErrOut, "note: no set is in namespace %s (-n): what was read is delivered from its own namespace", o.namespace)
 	}
 	if err := o.write(result, in.Hub); err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -92,8 +93,45 @@ as kubectl does; called kubectl-chandler it is also kubectl chandler.`,
 	root.AddCommand(versionCommand())
 	root.AddCommand(completionCommand())
 	root.SetUsageFunc(usage)
+	root.SetHelpCommand(helpCommand())
 	finish(root)
 	return root
+}
+
+// helpCommand is cobra's, but for a command that there is not: that is an error, as it is without help.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "help [command]",
+		Short:             "Help about any command",
+		Long:              "Says what a command is for, and which flags it has.",
+		Example:           "  chandler help get clusters",
+		ValidArgsFunction: completeCommands,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, rest, err := cmd.Root().Find(args)
+			if err == nil && len(rest) > 0 {
+				err = fmt.Errorf("there is no command %q", "chandler "+strings.Join(args, " "))
+			}
+			if err != nil {
+				return &exit{uncertain, fmt.Errorf("help: %w: chandler --help lists the commands", err)}
+			}
+			of.InitDefaultHelpFlag()
+			return of.Help()
+		},
+	}
+}
+
+// completeCommands completes the commands below the one that is written.
+func completeCommands(cmd *cobra.Command, args []string, begun string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
+	of, _, err := cmd.Root().Find(args)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, c := range of.Commands() {
+		if c.IsAvailableCommand() && strings.HasPrefix(c.Name(), begun) {
+			out = append(out, cobra.CompletionWithDesc(c.Name(), c.Short))
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
 func versionCommand() *cobra.Command {

@@ -65,7 +65,7 @@ func (o *registerOptions) run(cmd *cobra.Command, arg string) error {
 		return &exit{uncertain, err}
 	}
 	if o.export && *o.cluster.KubeConfig+*o.cluster.Context != "" {
-		return &exit{uncertain, errors.New("register: --export asks no workload cluster: leave out --kubeconfig and --context, which it would not read")}
+		return &exit{uncertain, errors.New("register: --export asks no workload cluster: leave out --kubeconfig and --context")}
 	}
 	if o.export {
 		return o.print(cmd)

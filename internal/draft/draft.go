@@ -76,13 +76,13 @@ func set(m map[string]any, v any, path ...string) {
 // check returns what is wrong with the names of an object.
 func (o Object) check(what string) error {
 	if problems := content.IsDNS1123Subdomain(o.Name); len(problems) > 0 {
-		return fmt.Errorf("%s %q: the name %s", what, o.Name, problems[0])
+		return fmt.Errorf("%s %q: the name is not valid: %s", what, o.Name, problems[0])
 	}
 	if o.Namespace == "" {
 		return nil
 	}
 	if problems := content.IsDNS1123Label(o.Namespace); len(problems) > 0 {
-		return fmt.Errorf("%s %q: namespace %q: the name %s", what, o.Name, o.Namespace, problems[0])
+		return fmt.Errorf("%s %q: the namespace %q is not valid: %s", what, o.Name, o.Namespace, problems[0])
 	}
 	return nil
 }

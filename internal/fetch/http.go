@@ -160,6 +160,9 @@ type bounded struct {
 }
 
 func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme == "" {
+		return nil, errors.New("it is no address: write http:// or https:// before it")
+	}
 	if r.URL.Scheme != "http" && r.URL.Scheme != "https" {
 		return nil, fmt.Errorf("%s is not fetched from: http and https are", r.URL.Scheme)
 	}

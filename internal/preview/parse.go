@@ -124,8 +124,8 @@ func (p *parser) document(d document) {
 		return
 	}
 	if line := another(d.raw); line > 0 {
-		p.errs = append(p.errs, errors.New(oneLine(fmt.Sprintf("%s, line %d: a second object begins in one document, and only one of them would count: "+
-			"write --- on a line of its own between them", p.file, d.line+line+1))))
+		p.errs = append(p.errs, errors.New(oneLine(fmt.Sprintf("%s, line %d: a second object begins in one document, and only one of them "+
+			"would count: write --- on a line of its own between them", p.file, d.line+line+1))))
 		return
 	}
 	objects := p.flatten(v, d)

@@ -70,13 +70,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 				about = "" // it was not read
 			}
 			_ = stream.SetWriteDeadline(time.Now().Add(stalled)) // a browser that does not read any more
-			if sum := sha256.Sum256(out.body.Bytes()); sum != last {
-				last = sum
-				if send(w, "view", out.body.String()) != nil {
-					return
-				}
-			}
-			if send(w, "read", exact(s.Now())) != nil || stream.Flush() != nil {
+			if s.tell(w, out, &last) != nil || stream.Flush() != nil {
 				return
 			}
 		}
@@ -97,6 +91,17 @@ func pause(ctx context.Context, changed <-chan struct{}, d time.Duration) bool {
 	case <-timer.C:
 	}
 	return true
+}
+
+// tell sends a fragment, unless it is the last one, and when it was read.
+func (s *Server) tell(w http.ResponseWriter, out *recorder, last *[sha256.Size]byte) error {
+	if sum := sha256.Sum256(out.body.Bytes()); sum != *last {
+		*last = sum
+		if err := send(w, "view", out.body.String()); err != nil {
+			return err
+		}
+	}
+	return send(w, "read", exact(s.Now()))
 }
 
 // concernOf returns what a page about one cluster is about, so that the hub is asked anew when that changes; "" for the other pages.

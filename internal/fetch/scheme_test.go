@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fetch
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestWithoutScheme: an address without a scheme is told what is missing.
+func TestWithoutScheme(t *testing.T) {
+	for address, want := range map[string]string{"charts.example.org/index.yaml": "write http:// or https:// before it", "ftp://a/b": "ftp is not fetched from"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := (&bounded{}).RoundTrip(req)
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", address, err, want)
+		}
+	}
+}

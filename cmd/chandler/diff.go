@@ -217,6 +217,7 @@ func (o *diffOptions) againstFiles(cmd *cobra.Command) (*diff.Input, error) {
 		return nil, err
 	}
 	next := o.objects(files)
+	o.booleans(files)
 	if o.errors > 0 { // what cannot be read would look as if it were gone
 		return nil, fmt.Errorf("%w in what is new: nothing is compared", o.result())
 	}

@@ -33,6 +33,7 @@ func (o *diffOptions) againstHub(cmd *cobra.Command) (*diff.Input, error) {
 		return nil, err
 	}
 	next := o.objects(files)
+	o.booleans(files)
 	if o.errors > 0 {
 		return nil, fmt.Errorf("%w in what is new: nothing is compared", o.result())
 	}

@@ -87,6 +87,7 @@ func (o *renderOptions) run(ctx context.Context) error {
 		return err
 	}
 	fleet := o.fleet(objects)
+	o.booleans(files)
 	report := preview.Render(fleet, o.preview)
 	for _, text := range report.Errors {
 		o.fail(errors.New(text))
@@ -140,6 +141,19 @@ func (o *renderOptions) objects(files []input) []preview.Object {
 		objects = append(objects, found...)
 	}
 	return objects
+}
+
+// booleans warns of words in files that somebody may have taken for texts.
+func (o *renderOptions) booleans(files []input) {
+	for _, in := range files {
+		for _, text := range preview.Booleans(in.name, in.raw) {
+			if o.preview.Strict {
+				o.fail(errors.New(text))
+			} else {
+				sayLine(o.stderr, "warning: %s", text)
+			}
+		}
+	}
 }
 
 // result returns how many errors there were.

@@ -3,13 +3,16 @@
 package main
 
 import (
+	"context"
 	"errors"
-	"time"
+	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/chandler-hub/chandler/internal/explain"
+	"github.com/chandler-hub/chandler/internal/live"
 )
 
 // explainOptions are the flags of `chandler explain`.
@@ -50,12 +53,7 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 	if err := o.ask(cmd); err != nil {
 		return err
 	}
-	ctx := cmd.Context()
-	reg, err := o.reader.Find(ctx, args[0], *o.flags.Namespace)
-	if err != nil {
-		return err
-	}
-	in, err := o.reader.Cluster(ctx, reg, time.Now())
+	in, err := o.input(cmd.Context(), args[0])
 	if err != nil {
 		return err
 	}
@@ -67,4 +65,35 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	return report.Print(o.Out)
+}
+
+// input reads a cluster. Who may not read all namespaces gets what his own has: that of -n, or of the kubeconfig's context.
+func (o *explainOptions) input(ctx context.Context, name string) (*explain.Input, error) {
+	own, err := ownNamespace(o.flags)
+	if err != nil {
+		return nil, err
+	}
+	o.reader.Own = own
+	reg, err := o.reader.Find(ctx, name, *o.flags.Namespace)
+	if apierrors.IsForbidden(err) && *o.flags.Namespace == "" && !strings.Contains(name, "/") {
+		if there, failed := o.reader.Find(ctx, name, own); failed == nil {
+			sayNarrow(o.ErrOut, "ClusterRegistrations", own)
+			reg, err = there, nil
+		}
+	}
+	if err == nil {
+		return o.reader.Cluster(ctx, reg, now())
+	}
+	if !apierrors.IsForbidden(err) {
+		return nil, err
+	}
+	in, failed := o.reader.OwnCluster(ctx, o.client, own, name, now())
+	switch {
+	case errors.Is(failed, live.ErrSeveral):
+		return nil, failed
+	case failed != nil || in == nil:
+		return nil, err // that of the registrations names what is missing
+	}
+	sayLine(o.ErrOut, "cannot list ClusterRegistrations: showing what the AddonDeliveries in namespace %s say", own)
+	return in, nil
 }

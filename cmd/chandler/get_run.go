@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
@@ -82,6 +83,9 @@ func (g *getter) answer(cmd *cobra.Command, questions []question) error {
 	missing := false
 	for _, q := range questions {
 		_, found, err := g.ask(cmd.Context(), q)
+		if apierrors.IsForbidden(err) && g.count == 0 {
+			found, err = g.askOwn(cmd, q, err)
+		}
 		if err != nil {
 			return err
 		}

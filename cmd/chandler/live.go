@@ -4,10 +4,13 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -52,4 +55,21 @@ func (o *hubOptions) deliveries(ctx context.Context, reg *hubv1.ClusterRegistrat
 		return nil, err
 	}
 	return out, nil
+}
+
+// ownNamespace is the namespace that somebody means who may not read all of them: that of -n, or of the kubeconfig's context.
+func ownNamespace(flags *genericclioptions.ConfigFlags) (string, error) {
+	if *flags.Namespace != "" {
+		return *flags.Namespace, nil
+	}
+	namespace, _, err := flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", &exit{uncertain, fmt.Errorf("find the hub: %w", err)}
+	}
+	return namespace, nil
+}
+
+// sayNarrow says that only one namespace is shown, since somebody may not read all of them.
+func sayNarrow(to io.Writer, kinds, namespace string) {
+	sayLine(to, "cannot list %s in all namespaces: showing namespace %s", kinds, namespace)
 }

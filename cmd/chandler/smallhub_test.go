@@ -36,7 +36,9 @@ type smallHub struct {
 	stale bool
 	// forbidden is the end of a path that nobody may read.
 	forbidden string
-	patched   func(u *unstructured.Unstructured)
+	// may says which paths somebody may read; nil for all.
+	may     func(path string) bool
+	patched func(u *unstructured.Unstructured)
 	// told are the events that a watch of one name gets.
 	told []string
 	// events are what watches get; an empty one ends the watch.
@@ -87,7 +89,7 @@ func (h *smallHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.asked = append(h.asked, r.Method+" "+r.URL.String())
-	if h.forbidden != "" && strings.HasSuffix(r.URL.Path, h.forbidden) {
+	if h.forbidden != "" && strings.HasSuffix(r.URL.Path, h.forbidden) || h.may != nil && !h.may(r.URL.Path) {
 		refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden)
 		h.mu.Unlock()
 		return

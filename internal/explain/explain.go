@@ -25,6 +25,8 @@ import (
 // Input is what was read from the hub.
 type Input struct {
 	Registration *hubv1.ClusterRegistration
+	// Unread is true if the registration could not be read: it has nothing but its name and namespace.
+	Unread bool
 	// Origin is nil if it does not exist or could not be read; NoOrigin says why. A Secret has only its metadata.
 	Origin   *unstructured.Unstructured
 	NoOrigin string
@@ -33,6 +35,8 @@ type Input struct {
 	Deliveries []hubv1.AddonDelivery
 	// Teams are the Teams of the hub.
 	Teams []hubv1.Team
+	// TeamsUnread is true if not all Teams could be read: it is not known which namespaces they govern.
+	TeamsUnread bool
 	// Revision reads a ControllerRevision; it returns nil if there is none.
 	Revision func(namespace, name string) (*appsv1.ControllerRevision, error)
 	// Releases and Kustomizations are the hub's Flux objects for this cluster.

@@ -92,6 +92,8 @@ func (e *explainer) without(o *hubv1.Override) string {
 	}
 	c := claims[0]
 	switch {
+	case c.set.told:
+		return ""
 	case c.set.unrenderable != nil:
 		return "AddonSet " + c.row.Set + " cannot be rendered; what is delivered stays as it is"
 	case c.set.result != nil && c.set.result.Failed[o.Name] != nil:

@@ -79,7 +79,7 @@ func (e *explainer) trouble(s *set) (Row, bool) {
 	if c := status.Find(s.delivery, hubv1.RemovalsHeldCondition); c != nil {
 		return say(hubv1.AddonHeld, c.Message)
 	}
-	if !s.selects(e.Registration) {
+	if !s.told && !s.selects(e.Registration) {
 		if s.object.Status.HeldRemovals != nil {
 			return say(hubv1.AddonHeld, guard.MessageHere(s.object, guard.WholeSet))
 		}
@@ -163,6 +163,9 @@ func (e *explainer) row(s *set, name string) Row {
 // header describes the cluster.
 func (e *explainer) header() []Line {
 	reg := e.Registration
+	if e.Unread {
+		return []Line{{"Cluster", e.cluster()}, {"Registration", "you may not read it; its AddonDeliveries say what follows"}}
+	}
 	lines := []Line{{"Cluster", e.cluster()}, {"Origin", e.originText()}}
 	add := func(name, text string) { lines = append(lines, Line{name, excerpt.Line(text)}) }
 	add("Provider", cmp.Or(reg.Status.Provider, "unknown"))

@@ -36,6 +36,8 @@ type set struct {
 	standing provenance.Verdict
 	// leaving is true if the set has withdrawn the delivery. If somebody else has deleted it, nothing is removed.
 	leaving bool
+	// told is true if nothing is known of the set here but what its delivery says.
+	told bool
 	// frozen is true if an older version of the hub made the revision: existing objects stay as they are, and missing
 	// ones are made.
 	frozen bool
@@ -61,6 +63,9 @@ func (e *explainer) judge() {
 	}
 	for i := range e.Sets {
 		o := &e.Sets[i]
+		if e.blind(o.Namespace) {
+			continue
+		}
 		s := &set{NamespacedName: types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, object: o, reach: e.reach(o.Namespace)}
 		e.deliver(s)
 		if s.delivery == nil && !s.reach.To(e.Registration) {
@@ -74,7 +79,11 @@ func (e *explainer) judge() {
 		if slices.ContainsFunc(e.sets, func(s *set) bool { return s.NamespacedName == d.SetKey() }) {
 			continue
 		}
-		if s := (&set{NamespacedName: d.SetKey(), reach: e.reach(d.Namespace)}); e.deliver(s) {
+		s := &set{NamespacedName: d.SetKey(), reach: e.reach(d.Namespace)}
+		if e.tells(d) {
+			s.delivery, s.leaving, s.told = d, d.Withdrawn(), true
+		}
+		if s.told || e.deliver(s) {
 			e.sets = append(e.sets, s)
 		}
 	}
@@ -85,6 +94,17 @@ func (e *explainer) judge() {
 	for _, s := range e.sets {
 		e.load(s)
 	}
+}
+
+// blind returns whether it is not known how far the sets of a namespace reach, and what they select: who reads this may not read the
+// registration, or the Teams.
+func (e *explainer) blind(namespace string) bool {
+	return e.Unread || e.TeamsUnread && !e.IsPlatform(namespace) && namespace != e.Registration.Namespace
+}
+
+// tells returns whether all that is known of a delivery is what it says. Its status is the hub's.
+func (e *explainer) tells(d *hubv1.AddonDelivery) bool {
+	return e.blind(d.Namespace) && provenance.Named(d)
 }
 
 // reach returns how far the sets of a namespace reach.
@@ -112,6 +132,9 @@ func (e *explainer) deliver(s *set) bool {
 
 // stranger reports a delivery that the hub did not make.
 func (e *explainer) stranger(d *hubv1.AddonDelivery) {
+	if e.tells(d) {
+		return
+	}
 	var object *hubv1.AddonSet
 	for i := range e.Sets {
 		if o := &e.Sets[i]; o.Namespace == d.Namespace && o.Name == d.Spec.AddonSetRef.Name {
@@ -172,6 +195,12 @@ func (s *set) selects(reg *hubv1.ClusterRegistration) bool {
 // load finds the program that applies, and renders it.
 func (e *explainer) load(s *set) {
 	switch {
+	case s.told:
+		unread := "Teams of the platform"
+		if e.Unread {
+			unread = "ClusterRegistration"
+		}
+		s.unrenderable = fmt.Errorf("who set its fields is not known: you may not read the %s", unread)
 	case s.delivery == nil && !s.selects(e.Registration):
 		s.program = nil
 	case s.leaving:

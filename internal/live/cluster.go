@@ -42,6 +42,10 @@ type gatherer struct {
 	ctx       context.Context
 	in        *explain.Input
 	documents map[place]render.Document
+	// only is the one namespace that is read; empty for all.
+	only string
+	// refused are the namespaces in which the caller may not list the kind that was listed last.
+	refused []string
 }
 
 // note records something that is missing from the answer.
@@ -53,9 +57,10 @@ func (g *gatherer) note(format string, args ...any) {
 }
 
 // list lists a kind in all namespaces. If the caller may not do that, it lists only the namespaces whose sets reach
-// the cluster. It calls take after each list.
+// the cluster, and the caller's own. It calls take after each list.
 func (g *gatherer) list(what string, list client.ObjectList, take func(), opts ...client.ListOption) error {
-	err := g.Client.List(g.ctx, list, opts...)
+	g.refused = nil
+	err := g.Client.List(g.ctx, list, append([]client.ListOption{client.InNamespace(g.only)}, opts...)...)
 	switch {
 	case err == nil:
 		take()
@@ -65,15 +70,24 @@ func (g *gatherer) list(what string, list client.ObjectList, take func(), opts .
 		return nil
 	case !apierrors.IsForbidden(err):
 		return fmt.Errorf("list the %s: %w", what, err)
+	case g.only != "":
+		g.note("you may not list the %s in namespace %s, so nothing is said about them", what, g.only)
+		return nil
 	}
-	namespaces := append(slices.Clone(g.Hub.PlatformNamespaces), g.in.Registration.Namespace)
+	reach := append(slices.Clone(g.Hub.PlatformNamespaces), g.in.Registration.Namespace)
+	namespaces := slices.Clone(reach)
+	if g.Own != "" {
+		namespaces = append(namespaces, g.Own)
+	}
 	slices.Sort(namespaces)
 	for _, ns := range slices.Compact(namespaces) {
 		err := g.Client.List(g.ctx, list, append([]client.ListOption{client.InNamespace(ns)}, opts...)...)
 		switch {
 		case err == nil:
 			take()
+		case apierrors.IsForbidden(err) && !slices.Contains(reach, ns):
 		case apierrors.IsForbidden(err):
+			g.refused = append(g.refused, ns)
 			g.note("you may not list the %s in namespace %s, so nothing is said about them", what, ns)
 		default:
 			return fmt.Errorf("list the %s in namespace %s: %w", what, ns, err)
@@ -84,7 +98,9 @@ func (g *gatherer) list(what string, list client.ObjectList, take func(), opts .
 
 func (g *gatherer) teams() error {
 	list := &hubv1.TeamList{}
-	return g.list("Teams", list, func() { g.in.Teams = append(g.in.Teams, list.Items...) })
+	err := g.list("Teams", list, func() { g.in.Teams = append(g.in.Teams, list.Items...) })
+	g.in.TeamsUnread = slices.ContainsFunc(g.refused, g.Hub.IsPlatform) // a Team counts only there
+	return err
 }
 
 func (g *gatherer) sets() error {

@@ -30,6 +30,8 @@ type Reader struct {
 	Client client.Client
 	// Hub is the hub's configuration; see Ask.
 	Hub hubconfig.Shared
+	// Own is a namespace that is read too if the caller may not read all of them; it may be empty.
+	Own string
 }
 
 // Connect returns a client for the hub's API server, with what Reach returns. It has no cache, because a command reads each object once.

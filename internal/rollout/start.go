@@ -31,8 +31,8 @@ func (d *deciding) start() {
 	}
 }
 
-// tried returns whether clusters of another wave than one are the first to try the revision, and none has been Ready on it yet. A cluster that
-// was skipped when its wave passed would be one more that a bad revision breaks.
+// tried returns whether clusters of another wave than one are the first to try the revision, and none has been Ready on it yet. A cluster
+// that was skipped when its wave passed would be one more that a bad revision breaks.
 func (d *deciding) tried(but int) bool {
 	if d.atOnce || d.back || d.complete() {
 		return false

@@ -5,6 +5,8 @@ GO    ?= go
 GOTOOL = $(GO) tool -modfile=hack/gotools/go.mod
 ARGS  ?=
 FUZZTIME ?= 1m
+# The end-to-end tests of make test-fast: the way of an add-on, waves, a dead cluster, leaving, taking over, installing.
+FAST ?= ^(TestJourney|TestRollout|TestBreaker|TestTeardown|TestImport|TestInstall)$$
 COUNT ?= 1
 CLUSTERS ?= 500
 ADDONS ?= 5
@@ -70,6 +72,15 @@ test: tools ## Every test: unit, API server, end to end with real Flux controlle
 	cd hack/promcheck && $(GO) test -count=1 ./...
 	cd hack/release && $(GO) test ./...
 	cd hack/tools/fetch && $(GO) test ./...
+
+.PHONY: test-fast
+test-fast: tools ## Unit tests, the simulation, and six end-to-end tests of the main paths: before you send a change.
+	$(GO) run ./hack/slowest -timeout 20m -p 2 $$($(GO) list ./... | grep -v -e /e2e$$ -e /e2e/kamaji$$ -e /e2e/node$$ -e /test/node$$ -e /cmd/demo$$)
+	GOGC=$${GOGC:-300} $(GO) run ./hack/slowest -timeout 20m -count=1 -parallel 3 -run '$(FAST)' ./e2e
+
+.PHONY: night
+night: tools ## What is too long for each change: races, 20,000 random days, old defects, fuzzing, every test. It ends with bin/night.md. ARGS="-only seeds,fuzz".
+	@mkdir -p bin && $(GO) run ./hack/night $(ARGS)
 
 .PHONY: e2e-kind
 e2e-kind: ## The tests of e2e/kamaji on kind, with Kamaji, Flux and the hub as people install them: needs Docker and the internet. ARGS=--plan to see what is done, --keep to keep the cluster.

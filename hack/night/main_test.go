@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestChosen(t *testing.T) {
+	names := func(all []step) string {
+		var out []string
+		for _, s := range all {
+			out = append(out, s.name)
+		}
+		return strings.Join(out, " ")
+	}
+	for name, tc := range map[string]struct{ only, skip, want, err string }{
+		"All":     {"", "", "race seeds defects fuzz bench test node", ""},
+		"Skipped": {"", "node,race", "seeds defects fuzz bench test", ""},
+		"Only":    {"fuzz,seeds", "node", "seeds fuzz", ""},
+		"Unknown": {"fuzzy", "", "", `there is no step "fuzzy"`},
+	} {
+		got, err := chosen(steps(time.Unix(0, 0), 1), tc.only, tc.skip)
+		if tc.err != "" {
+			if err == nil || err.Error() != tc.err {
+				t.Errorf("%s: %v", name, err)
+			}
+		} else if err != nil || names(got) != tc.want {
+			t.Errorf("%s: %s, %v", name, names(got), err)
+		}
+	}
+}
+
+// TestPage: a step that fails is on the page with what it printed last, and how to repeat it.
+func TestPage(t *testing.T) {
+	day := time.Date(2026, 11, 28, 23, 0, 0, 0, time.UTC)
+	out := []done{
+		run(t.Context(), step{"good", "what works", "echo fine"}, io.Discard),
+		run(t.Context(), step{"bad", "what does not", "yes early | head -3000; echo the last words; exit 3"}, io.Discard),
+	}
+	page := text(day, "abc", out)
+	for _, want := range []string{"Of 2026-11-28, at abc", "| good | what works | passed | 0 | `echo fine` |", "| bad | what does not | **failed** |",
+		"## bad failed\n\nIt ended with exit status 3. It printed last:", "the last words\n```"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("it does not say %q:\n%s", want, page)
+		}
+	}
+	if len(page) > 2*kept {
+		t.Errorf("the page has %d bytes", len(page))
+	}
+}
+
+// TestSeedsOfADay: two runs of a day play the same, and the next day plays others.
+func TestSeedsOfADay(t *testing.T) {
+	day := time.Date(2026, 11, 28, 1, 0, 0, 0, time.UTC)
+	seeds := func(at time.Time) string { return steps(at, 20_000)[1].command }
+	if seeds(day) != seeds(day.Add(20*time.Hour)) || seeds(day) == seeds(day.Add(24*time.Hour)) {
+		t.Errorf("%s, %s, %s", seeds(day), seeds(day.Add(20*time.Hour)), seeds(day.Add(24*time.Hour)))
+	}
+}

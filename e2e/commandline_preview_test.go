@@ -385,9 +385,10 @@ func owned(v any, fields map[string]any) any {
 func (p *previewed) clear(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
-	check(t, p.Client.DeleteAllOf(ctx, &hubv1.ClusterRegistration{}, client.InNamespace("fleet"))) // first, so that no pause holds anything
+	// The clusters first: a registration that its origin asks for would be made again. Both before the sets, so that no pause holds anything.
 	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster"}}
 	check(t, p.Client.DeleteAllOf(ctx, cluster, client.InNamespace("fleet")))
+	check(t, p.Client.DeleteAllOf(ctx, &hubv1.ClusterRegistration{}, client.InNamespace("fleet")))
 	for _, ns := range []string{"flux-system", "fleet"} {
 		check(t, p.Client.DeleteAllOf(ctx, &hubv1.AddonSet{}, client.InNamespace(ns)))
 	}

@@ -71,7 +71,7 @@ func TestDoctor(t *testing.T) {
 		config := strings.ReplaceAll(string(s.config(t, "ann")), s.Server(), deadServer(t))
 		file := filepath.Join(t.TempDir(), "config")
 		check(t, os.WriteFile(file, []byte(config), 0o600))
-		if _, errs, code := chandler(t, "doctor", "--kubeconfig", file); code != 2 || !strings.Contains(errs, "reach the hub") {
+		if _, errs, code := chandler(t, "doctor", "--kubeconfig", file); code != 2 || !strings.Contains(errs, "no hub at ") {
 			t.Errorf("exit code %d, want 2: %s", code, errs)
 		}
 	})

@@ -130,9 +130,7 @@ func (s *Server) List(gk schema.GroupKind, namespace string) []Object {
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, func(a, b types.NamespacedName) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(keys, compareKeys)
 	out := make([]Object, len(keys))
 	for i, key := range keys {
 		out[i] = k.objects[key].object

@@ -72,9 +72,9 @@ type Informer struct {
 
 	position int
 	objects  map[types.NamespacedName]client.Object
-	// sorted are the keys of objects, and values what the indexes say of them; nil if they have changed.
+	// sorted are the keys of objects; nil if they have changed.
 	sorted   []types.NamespacedName
-	values   map[types.NamespacedName]map[string][]string
+	indexed  map[string]*index
 	handlers []toolscache.ResourceEventHandler
 	// fresh are handlers that have not been told which objects exist.
 	fresh []toolscache.ResourceEventHandler
@@ -104,8 +104,7 @@ func (c *Cache) informer(obj runtime.Object) (*Informer, error) {
 		return i, nil
 	}
 	i := &Informer{id: key, gvk: gvk, kind: c.server.kind(gvk.GroupKind()), of: c, selector: labels.Everything(),
-		change: c.options.DefaultTransform, objects: map[types.NamespacedName]client.Object{},
-		values: map[types.NamespacedName]map[string][]string{}}
+		change: c.options.DefaultTransform, objects: map[types.NamespacedName]client.Object{}, indexed: map[string]*index{}}
 	for example, by := range c.options.ByObject {
 		of, err := apiutil.GVKForObject(example, c.scheme)
 		if err != nil {
@@ -219,7 +218,9 @@ func (i *Informer) Relist() {
 
 // set has a new object, or nil for one that is gone, in place of another.
 func (i *Informer) set(key types.NamespacedName, obj client.Object) {
-	delete(i.values, key)
+	for _, x := range i.indexed {
+		x.drop(key)
+	}
 	if _, there := i.objects[key]; there != (obj != nil) {
 		i.sorted = nil
 	}
@@ -228,22 +229,6 @@ func (i *Informer) set(key types.NamespacedName, obj client.Object) {
 		return
 	}
 	i.objects[key] = obj
-}
-
-// indexed returns what an index says of an object.
-func (i *Informer) indexed(key types.NamespacedName, field string) ([]string, error) {
-	if known, ok := i.values[key][field]; ok {
-		return known, nil
-	}
-	value := i.of.indexes[i.id][field]
-	if value == nil {
-		return nil, fmt.Errorf("%s has no index %s", i, field)
-	}
-	if i.values[key] == nil {
-		i.values[key] = map[string][]string{}
-	}
-	i.values[key][field] = value(i.objects[key])
-	return i.values[key][field], nil
 }
 
 // keys returns the keys of all objects, sorted. They must not be changed.
@@ -255,9 +240,7 @@ func (i *Informer) keys() []types.NamespacedName {
 	for k := range i.objects {
 		keys = append(keys, k)
 	}
-	slices.SortFunc(keys, func(a, b types.NamespacedName) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(keys, compareKeys)
 	i.sorted = keys
 	return keys
 }
@@ -356,24 +339,15 @@ func (c *Cache) List(_ context.Context, list client.ObjectList, opts ...client.L
 	o := client.ListOptions{}
 	o.ApplyOptions(opts)
 	deep := o.UnsafeDisableDeepCopy == nil || !*o.UnsafeDisableDeepCopy
+	keys, err := i.found(o.FieldSelector)
+	if err != nil {
+		return err
+	}
 	var items []runtime.Object
-	for _, key := range i.keys() {
+	for _, key := range keys {
 		obj := i.objects[key]
 		if o.Namespace != "" && o.Namespace != key.Namespace || o.LabelSelector != nil && !o.LabelSelector.Matches(labels.Set(obj.GetLabels())) {
 			continue
-		}
-		if o.FieldSelector != nil {
-			matches := true
-			for _, r := range o.FieldSelector.Requirements() {
-				values, err := i.indexed(key, r.Field)
-				if err != nil {
-					return err
-				}
-				matches = matches && slices.Contains(values, r.Value)
-			}
-			if !matches {
-				continue
-			}
 		}
 		if deep {
 			obj = obj.DeepCopyObject().(client.Object)

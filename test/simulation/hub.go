@@ -422,6 +422,8 @@ func (r recorder) Eventf(regarding, _ runtime.Object, typ, reason, _, note strin
 	r.world.events = append(r.world.events, e)
 }
 
+const usualRetention = 10 * time.Minute
+
 // flags returns the configuration that a hub's flags give.
 func flags() *hubconfig.Config {
 	return &hubconfig.Config{
@@ -432,7 +434,7 @@ func flags() *hubconfig.Config {
 				Digest: manifestchart.Digest()},
 			Origins: origin.Policy{SecretNamespaces: []string{"chandler-system", "flux-system", "fleet", "team"}},
 		},
-		DeselectionDelay: 5 * time.Minute, TeardownGrace: time.Hour, RemovalDelay: 5 * time.Second, ChartRetention: 10 * time.Minute,
+		DeselectionDelay: 5 * time.Minute, TeardownGrace: time.Hour, RemovalDelay: 5 * time.Second, ChartRetention: usualRetention,
 		ProbeInterval: time.Minute, Concurrency: 1,
 	}
 }

@@ -5,6 +5,7 @@ package simulation
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -134,13 +135,22 @@ func (w *World) forget() {
 	if w.former == nil {
 		w.wrote = nil
 	}
-	if w.hub == nil || w.former != nil || w.clock.Now().Sub(w.edited) < time.Minute {
+	if w.hub == nil || w.former != nil {
+		return
+	}
+	maps.DeleteFunc(w.unselected, func(_ [2]string, u unselected) bool { return u.again }) // a process has seen it
+	if w.clock.Now().Sub(w.edited) < time.Minute {
 		return
 	}
 	if w.changes == w.forgotten {
 		return // nothing has been written or done since
 	}
 	w.forgotten = w.changes
+	w.atOnce(w.forgetWishes)
+	w.restRollouts()
+}
+
+func (w *World) forgetWishes() {
 	for _, c := range w.clusters {
 		for _, work := range c.workloads {
 			if !work.unwanted && !work.approved || w.leaves(work) || !w.wantedThere(c, work) {
@@ -151,7 +161,6 @@ func (w *World) forget() {
 			}
 		}
 	}
-	w.restRollouts()
 }
 
 // leaves returns whether a workload's Flux object is on its way out, or the delivery that it belongs to.
@@ -182,15 +191,23 @@ func (w *World) noteDeselected(write apiserver.Write) {
 	}
 }
 
+// unselected is since when a set selects a cluster no more. again is true if it selects it by now, and no process may have seen that.
+type unselected struct {
+	since time.Time
+	again bool
+}
+
 // noteUnselected notes since when sets select clusters no more.
 func (w *World) noteUnselected() {
 	for _, name := range sortedKeys(w.sets) {
 		for _, c := range w.clusters {
 			pair := [2]string{name, c.name}
-			if _, noted := w.unselected[pair]; w.selects(w.sets[name], c) {
-				delete(w.unselected, pair)
-			} else if !noted {
-				w.unselected[pair] = w.clock.Now()
+			was, noted := w.unselected[pair]
+			switch again := w.selects(w.sets[name], c); {
+			case !noted && !again:
+				w.unselected[pair] = unselected{since: w.clock.Now()}
+			case noted:
+				w.unselected[pair] = unselected{was.since, again}
 			}
 		}
 	}
@@ -205,8 +222,8 @@ func (w *World) checkDelay(s *set, c *cluster, d *hubv1.AddonDelivery) {
 	if t := w.teamOf(s.namespace); asked || t != nil && t.deleted || t == nil && s.namespace != "flux-system" && s.namespace != c.namespace {
 		return
 	}
-	since, noted := w.unselected[[2]string{s.name, c.name}]
-	if waited := w.clock.Now().Sub(since); noted && waited < w.config.DeselectionDelay {
+	was, noted := w.unselected[[2]string{s.name, c.name}]
+	if waited := w.clock.Now().Sub(was.since); noted && waited < w.config.DeselectionDelay {
 		w.violated("delay", "delivery %s is withdrawn %s after AddonSet %s has ceased to select %s", d.Name, waited, s.name, c.name)
 	}
 }

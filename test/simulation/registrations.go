@@ -109,6 +109,18 @@ func (w *World) firstMade(name string, cluster any, claim string) time.Time {
 // not being deleted, it is the one that said so first, then the oldest, then the first by name. Here all of them are
 // in one namespace. It is nil while none says so.
 func (w *World) firstOf(c *cluster) *cluster {
+	if w.known == nil {
+		return w.firstNow(c)
+	}
+	first, known := w.known.firsts[c]
+	if !known {
+		first = w.firstNow(c)
+		w.known.firsts[c] = first
+	}
+	return first
+}
+
+func (w *World) firstNow(c *cluster) *cluster {
 	var first *cluster
 	var rank string
 	all, uid := w.registrationsOf(c), c.uid()

@@ -44,7 +44,7 @@ func (w *World) end() {
 		}
 	}
 	w.settleRollouts()
-	w.wait(90 * time.Minute)
+	w.wait(90*time.Minute + 2*max(0, w.config.ChartRetention-usualRetention)) // a chart goes first, and then what it comes from
 	if len(w.violations) > 0 {
 		return
 	}

@@ -185,8 +185,11 @@ func (w *World) restRollouts() {
 		}
 		r.specs, r.rest, r.lately = r.specs[len(r.specs)-1:], w.seq, r.lately[max(0, len(r.lately)-1):]
 		set := typed(w, w.server.Get(s.key()), &hubv1.AddonSet{})
-		if is := set.Status.Rollout; r.first && is != nil && !slices.ContainsFunc(is.Waves, func(w hubv1.WaveStatus) bool { return w.Passed }) {
-			r.began = w.seq // nobody had anything before, so who takes part is known from the first rest on
+		if is := set.Status.Rollout; r.first && is != nil {
+			// Nobody had anything before, so who takes part is known at rest. Who comes to a wave that is Ready is not waited for.
+			if r.first = is.WaveReady == nil && !slices.ContainsFunc(is.Waves, func(w hubv1.WaveStatus) bool { return w.Passed }); r.first {
+				r.began = w.seq
+			}
 		}
 		r.held = set.Spec.Pause
 		r.atOnce = strings.HasSuffix(set.Annotations[hubv1.UndoAnnotation], "/now")

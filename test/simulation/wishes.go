@@ -107,6 +107,19 @@ type claim struct {
 
 // claims are what the sets that select a cluster want there, of those that compete with the sets of a namespace.
 func (w *World) claims(c *cluster, namespace string) []claim {
+	if w.known == nil {
+		return w.claimsNow(c, namespace)
+	}
+	in := claimed{c, w.scope(namespace)}
+	out, known := w.known.claims[in]
+	if !known {
+		out = w.claimsNow(c, namespace)
+		w.known.claims[in] = out
+	}
+	return out
+}
+
+func (w *World) claimsNow(c *cluster, namespace string) []claim {
 	var out []claim
 	for _, name := range sortedKeys(w.sets) {
 		s := w.sets[name]
@@ -357,15 +370,35 @@ func (w *World) excluded(c *cluster, addon string) bool {
 	return slices.ContainsFunc(overrides, func(o any) bool { return nested(o, "name") == addon && nested(o, "exclude") == true })
 }
 
+// known is what was found out while nothing changes: it is asked for each workload, and is the same for all of a cluster.
+type known struct {
+	claims map[claimed][]claim
+	firsts map[*cluster]*cluster
+}
+
+type claimed struct {
+	cluster *cluster
+	scope   string
+}
+
+// atOnce looks at the world at one moment: what looks changes nothing that is asked for.
+func (w *World) atOnce(look func()) {
+	w.known = &known{map[claimed][]claim{}, map[*cluster]*cluster{}}
+	look()
+	w.known = nil
+}
+
 // noteWishes marks what nobody wants any more, or wants in another place, after an edit.
 func (w *World) noteWishes() {
 	w.changes++
 	for _, c := range w.clusters {
 		w.labelsOf(c) // which keeps those that an origin has last
 	}
-	for _, c := range w.clusters {
-		w.noteWishesOf(c)
-	}
+	w.atOnce(func() {
+		for _, c := range w.clusters {
+			w.noteWishesOf(c)
+		}
+	})
 	w.noteUnselected()
 	w.noteTeams()
 }

@@ -43,6 +43,8 @@ type World struct {
 	clusters []*cluster
 	sets     map[string]*set
 	teams    map[string]*team
+	// known is set while the world is looked at, and nothing changes.
+	known *known
 	// tokens are those that clusters have given.
 	tokens map[string]issued
 	// broken are add-ons whose installation fails.
@@ -85,8 +87,8 @@ type World struct {
 	identities map[any]identified
 	// deselected are the UIDs of deliveries that were withdrawn when their sets did not select the cluster.
 	deselected map[any]bool
-	// unselected is since when a set selects a cluster no more, by the names of both.
-	unselected map[[2]string]time.Time
+	// unselected is since when sets select clusters no more, by the names of both.
+	unselected map[[2]string]unselected
 	// chartsGone is when each HelmChart was deleted last, and hubBegan when the process that runs began.
 	chartsGone map[apiserver.Key]time.Time
 	hubBegan   time.Time
@@ -145,7 +147,7 @@ func newWorld() *World {
 		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}, begun: map[apiserver.Key]int64{},
 			uids: map[any]apiserver.Key{}},
 		orphans: map[string]orphan{}, deleted: map[any]bool{}, cutOff: map[any]bool{}, deselected: map[any]bool{},
-		unselected: map[[2]string]time.Time{},
+		unselected: map[[2]string]unselected{},
 		wasReady:   map[any]bool{}, suspended: map[any]bool{},
 		chartsGone: map[apiserver.Key]time.Time{}, identities: map[any]identified{}, letGone: map[string]bool{},
 	}

@@ -21,6 +21,7 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/team"
 )
@@ -46,7 +47,12 @@ const (
 	Uses = "uses"
 	// KubeConfigSecret of a HelmRelease that is not the hub's: namespace/name of the Secret with its kubeconfig.
 	KubeConfigSecret = "kubeConfigSecret"
+	// FluxWaits of a Flux object: Waits if Flux waits for its cluster's first answer. As many do at most as Flux has workers.
+	FluxWaits = "fluxWaits"
 )
+
+// Waits is a value of FluxWaits.
+const Waits = "true"
 
 // ServiceAccount is a kind that Flux objects use beside sources.
 const ServiceAccount = "ServiceAccount"
@@ -137,12 +143,21 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 		{&sourcev1.HelmChart{}, Uses, UsesOf},
 		{&hubv1.AddonSet{}, Uses, UsesOf},
 		{&helmv2.HelmRelease{}, KubeConfigSecret, foreignSecret},
+		{&helmv2.HelmRelease{}, FluxWaits, fluxWaits},
+		{&kustomizev1.Kustomization{}, FluxWaits, fluxWaits},
 	} {
 		if err := indexer.IndexField(ctx, i.obj, i.field, i.value); err != nil {
 			return fmt.Errorf("index %T by %s: %w", i.obj, i.field, err)
 		}
 	}
 	return nil
+}
+
+func fluxWaits(o client.Object) []string {
+	if fluxstate.Waiting(o, true).IsZero() {
+		return nil
+	}
+	return []string{Waits}
 }
 
 // registrationSecrets are the Secrets whose change concerns a registration: the one named in its spec, the one in use, and

@@ -95,10 +95,11 @@ func (r *Reconciler) hanging(ctx context.Context, facts *breaker.Facts) error {
 // waitedFor returns the registrations of the clusters that Flux has waited for too long, and that are not suspended.
 func (r *Reconciler) waitedFor(ctx context.Context, now time.Time) (map[types.NamespacedName]bool, error) {
 	releases, kustomizations := &helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}
-	if err := r.Client.List(ctx, releases, client.UnsafeDisableDeepCopy); err != nil {
+	waits := client.MatchingFields{index.FluxWaits: index.Waits}
+	if err := r.Client.List(ctx, releases, waits, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("look which HelmReleases Flux hangs on: %w", err)
 	}
-	if err := r.Client.List(ctx, kustomizations, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, kustomizations, waits, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("look which Kustomizations Flux hangs on: %w", err)
 	}
 	out := map[types.NamespacedName]bool{}

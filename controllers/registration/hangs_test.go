@@ -3,6 +3,7 @@
 package registration
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
@@ -101,5 +103,21 @@ func TestRefusedCredential(t *testing.T) {
 		if !slices.Contains(onTheWay, want) {
 			t.Errorf("a delivery that waits for it is not on its way: %s", want)
 		}
+	}
+}
+
+// TestHangsIsLookedUp: which objects Flux waits for is looked up by an index. Each cluster for which Flux waits asks for it, once a minute.
+func TestHangsIsLookedUp(t *testing.T) {
+	api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if o := (&client.ListOptions{}).ApplyOptions(opts); o.FieldSelector == nil {
+				t.Errorf("all of a %T are read", list)
+			}
+			return c.List(ctx, list, opts...)
+		},
+	}).Build()
+	r := &Reconciler{Client: api}
+	if _, err := r.waitedFor(t.Context(), time.Now()); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -30,7 +30,8 @@ type cluster struct {
 	address         string
 	// life grows when the cluster is rebuilt, and token when its credentials are rotated.
 	life, token int
-	down, hung  bool
+	// holds is true if it answers the hub, and not Flux.
+	down, hung, holds bool
 	// refuses is true if it gives no tokens.
 	refuses bool
 	// mute is when it did last not answer to what its registration says.

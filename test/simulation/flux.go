@@ -38,6 +38,8 @@ type flux struct {
 	begun map[apiserver.Key]int64
 	// missed are the generations that it had not begun with when the hub was started, and of which its Ready speaks: the hub cannot know.
 	missed map[apiserver.Key]int64
+	// waiting are the objects whose cluster holds Flux's requests.
+	waiting map[apiserver.Key]waited
 	// uids tells which object has a UID.
 	uids map[any]apiserver.Key
 }
@@ -54,6 +56,7 @@ func (f *flux) noticed(w *World, write apiserver.Write) {
 			delete(f.due, write.Key)
 			delete(f.failures, write.Key)
 			delete(f.begun, write.Key)
+			delete(f.waiting, write.Key)
 			return
 		}
 		if write.Old == nil || generationOf(write.Old) != generationOf(write.New) {
@@ -323,7 +326,10 @@ func (w *World) target(k apiserver.Key, ref *fluxmeta.KubeConfigReference, names
 		return nil, fmt.Errorf("Secret has no key")
 	}
 	c, who, err := w.reach(string(raw))
-	if err == nil {
+	if err == nil && c.holds {
+		return nil, errHolds
+	}
+	if delete(w.flux.waiting, k); err == nil {
 		w.checkActor(k, c, who, namespaces...)
 	}
 	if err != nil {

@@ -35,6 +35,10 @@ func (f *flux) helm(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (failed b
 		return true
 	}
 	c, err := w.target(k, hr.Spec.KubeConfig, hr.GetStorageNamespace(), hr.GetReleaseNamespace())
+	if errors.Is(err, errHolds) {
+		f.hangs(w, k, "Fulfilling prerequisites")
+		return false
+	}
 	if err != nil {
 		reason := "StateError"
 		if errors.Is(err, errNoSecret) {
@@ -103,6 +107,8 @@ func (f *flux) uninstall(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (fai
 		c, err := w.target(k, hr.Spec.KubeConfig)
 		switch {
 		case errors.Is(err, errNoSecret): // skipped, and the release forgotten (helmrelease_controller.go:507)
+		case errors.Is(err, errHolds):
+			return true
 		case err != nil:
 			w.report(k, hr, metav1.ConditionFalse, "UninstallFailed", err.Error())
 			return true

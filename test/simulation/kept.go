@@ -151,6 +151,7 @@ func (w *World) noteSuspended(write apiserver.Write) {
 
 // checkKept looks, when all that is to happen now has happened, at what somebody has suspended, and at the clusters that do not answer.
 func (w *World) checkKept() {
+	w.checkWaiting()
 	const inTime = 15 * time.Minute
 	silent := 0
 	for _, c := range w.clusters {

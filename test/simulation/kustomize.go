@@ -34,6 +34,10 @@ func (f *flux) kustomize(w *World, k apiserver.Key, ks *kustomizev1.Kustomizatio
 		return true
 	}
 	c, err := w.target(k, ks.Spec.KubeConfig, ks.Spec.TargetNamespace)
+	if errors.Is(err, errHolds) {
+		f.hangs(w, k, "Fetching manifests for revision main@sha1:0 with a timeout of 9m30s")
+		return false
+	}
 	if err != nil {
 		if !errors.Is(err, errNoSecret) {
 			w.tried(ks, "ReconciliationFailed") // it counts what did not reach the cluster as well (kustomization_controller.go:475)

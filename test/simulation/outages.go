@@ -35,6 +35,8 @@ func outageVerbs() map[string]verb {
 			w.startHub()
 			return ""
 		}},
+		"hold-flux":   named("", 0, func(_ *World, c *cluster, _ []string) { c.holds = true }),
+		"answer-flux": named("", 0, func(w *World, c *cluster, _ []string) { w.goOn(c) }),
 		"force": named("", 0, func(w *World, c *cluster, _ []string) {
 			w.patch(c.registration(), `{"metadata":{"annotations":{%q:"true"}}}`, hubv1.ForceUnregisterAnnotation)
 		}),

@@ -60,6 +60,7 @@ func (w *World) heal() {
 	w.release()
 	for _, c := range w.clusters {
 		c.down, c.hung, c.refuses = false, false, false
+		w.goOn(c)
 		if !c.drained.IsZero() {
 			w.drain(c, "-")
 		}
@@ -158,8 +159,11 @@ func (w *World) twinServes(account apiserver.Object) bool {
 	return false
 }
 
-// serves returns whether a cluster's access is in place.
+// serves returns whether a cluster's access is in place. While the origin of a registration that leads elsewhere is missing, nothing is made.
 func (w *World) serves(c *cluster) bool {
+	if c.provider != "Hand" && w.there(c) != c && w.server.Get(c.origin()) == nil {
+		return false
+	}
 	return !c.gone && !w.there(c).gone && w.server.Get(w.there(c).secret()) != nil && w.labelsOf(c) != nil
 }
 

@@ -48,22 +48,17 @@ var Scripts = map[string]string{
 	"heir-may-never-come":       "break-glass/renamed-and-what-it-depends-on-cannot-be-rendered",
 	"dated-too-early":           "one-that-goes-is-led-to-anothers-cluster-and-stays",
 	"uninstalled-after-all":     "unregistered-beside-a-twin-and-registered-again",
-	"lost-after-all":            "its-secret-comes-back-when-it-is-let-go",
 	"back-unseen":               "break-glass/its-registration-is-deleted-before-the-secret-is-seen-again",
 	"excluded-uncounted":        "excluded-on-a-silent-cluster-and-an-upgrade-follows",
 	"leaves-and-is-first":       "registered-again-behind-a-twin-that-has-come",
-	"unknown-and-goes":          "made-again-while-down-and-goes-as-a-twin-comes",
 	"silence-of-old":            "silent-of-old-and-no-hub-was-at-work",
 	"suspended-unasked":         "paused-and-down-and-no-hub-has-asked-it",
-	"way-in-unsaid":             "made-again-while-down-and-unregistered-before-it-answers",
 	"granted-of-old":            "granted-before-an-outage-and-its-set-deleted-after-it",
 	"grant-taken-back":          "goes-for-another-form-that-does-not-render",
 	"soak-unseen":               "rollout-canary-fails-in-a-soak-that-no-hub-sees",
 	"late-unseen":               "rollout-deadline-is-over-and-no-hub-was-at-work",
 	"orphan-of-old":             "killed-before-an-orphan-is-on-both-lists",
 	"drain-of-old":              "drain-times-out-and-no-hub-was-at-work",
-	"unread-of-old":             "origin-cannot-be-read-for-a-moment",
-	"served-again-unseen":       "let-go-while-its-origin-cannot-be-read-and-registered-again",
 	"rights-of-old":             "team-loses-a-cluster-and-no-hub-was-at-work",
 }
 
@@ -210,9 +205,6 @@ var Defects = []Defect{
 		{"controllers/addonset/matcher.go", "letGo || existing[key].Orphaned()", "existing[key].Orphaned()"},
 		{"controllers/addonset/removals.go", "orphan: orphaned || leaves(reg),", "orphan: orphaned,"},
 	}},
-	{"lost-after-all", "What was let go because its Secret was gone is uninstalled after all", "loss", []Edit{
-		{"controllers/addonset/matcher.go", "\treturn letsGo(reg) || status.Reason(", "\treturn letsGo(reg) || false && status.Reason("},
-	}},
 	{"back-unseen", "What is to leave is withdrawn before the cache shows that the Secret has come back", "loss", []Edit{
 		{"controllers/registration/finalize.go", "err != nil || behind {", "err != nil || false && behind {"},
 	}},
@@ -224,18 +216,11 @@ var Defects = []Defect{
 		{"controllers/delivery/objects.go", "d.frozen && !o.Deleting && !d.wants(k)", "d.frozen && !d.wants(k)"},
 		{"internal/report/report.go", "if !d.owns(o) || !o.Deleting {", "if true || !d.owns(o) || !o.Deleting {"},
 	}},
-	{"unknown-and-goes", "A registration that was made again, and goes before it has answered, does not know of another one of its cluster", "loss", []Edit{
-		{"controllers/registration/duplicate.go", "if is := reg.Status.ClusterID(); is != \"\" {\n\t\treturn []string{is}, nil", "if is := reg.Status.ClusterID(); true {\n\t\treturn []string{is}, nil"},
-		{"controllers/registration/finalize.go", "\tif reg.Status.Credential != nil {\n\t\tfrom,", "\tif true {\n\t\tfrom,"},
-	}},
 	{"silence-of-old", "A hub that starts takes a cluster's silence before that for silence now", "silence", []Edit{
 		{"controllers/delivery/objects.go", "f.Silent.Before(c.began) && asked.After(f.Silent) {", "false && asked.After(f.Silent) {"},
 	}},
 	{"suspended-unasked", "A hub that starts suspends a cluster that it has not asked", "silence", []Edit{
 		{"controllers/registration/suspend.go", "\tif facts.Down && !hubv1.Tripped(facts.Open) &&", "\tif false && facts.Down && !hubv1.Tripped(facts.Open) &&"},
-	}},
-	{"way-in-unsaid", "A registration that was made again, and goes before its cluster has answered, does not know how to reach it", "silence", []Edit{
-		{"controllers/registration/finalize.go", "\tif reg.Status.Credential != nil {\n\t\tfrom,", "\tif true {\n\t\tfrom,"},
 	}},
 	{"granted-of-old", "What was granted before an outage does not count in the hour in which it goes", "guard", []Edit{
 		{"internal/guard/count.go", "\t\tif underWay[r.Digest] {", "\t\tif false && underWay[r.Digest] {"},
@@ -254,12 +239,6 @@ var Defects = []Defect{
 	}},
 	{"orphan-of-old", "A delivery that has let something go before the hub started goes before its set and its registration name that", "orphans", []Edit{
 		{"controllers/delivery/orphans.go", "> tellLimit && c.now.Sub(c.began) > tellLimit {", "> tellLimit {"},
-	}},
-	{"unread-of-old", "An origin that cannot be read for a moment has its registration, which was deleted long ago, let go", "silence", []Edit{
-		{"controllers/registration/finalize.go", "f.Now); since.After(f.Since) {", "f.Now); false && since.After(f.Since) {"},
-	}},
-	{"served-again-unseen", "What asks to be registered is not looked at when its kind is served again", "convergence", []Edit{
-		{"controllers/discovery/setup.go", "{ r.lookAgain(ctx, kind, again) })", "{ _, _ = ctx, kind })"},
 	}},
 	{"rights-of-old", "The time in which no hub was at work counts for what a Team's rights wait for", "teams", []Edit{
 		{"controllers/delivery/scope.go", "c.began.After(since)", "false"},

@@ -159,7 +159,8 @@ func (w *World) twinServes(account apiserver.Object) bool {
 	return false
 }
 
-// serves returns whether a cluster's access is in place. While the origin of a registration that leads elsewhere is missing, nothing is made.
+// serves returns whether a cluster's access is in place. While the origin of a registration that leads elsewhere is missing, nothing is
+// made.
 func (w *World) serves(c *cluster) bool {
 	if c.provider != "Hand" && w.there(c) != c && w.server.Get(c.origin()) == nil {
 		return false

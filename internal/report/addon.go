@@ -131,10 +131,15 @@ func (d *Delivery) stateOfStep(c *Cluster, a *hubv1.AddonStatus, s *Step, o *Obj
 		a.State, a.Message = fluxstate.Addon(before, seen.State, s.Applied)
 		a.Reason = reasonOf(a.State, seen.State)
 		c.explain(d, a, &seen)
-		// While Flux tries again, only the status remembers the failure, and its message is cut.
-		remembered := seen.State.Ready != o.State.Ready && before.Unreached
-		a.Unreached = a.State == hubv1.AddonFailed && (remembered || fluxstate.Blameless(seen.State))
+		a.Unreached = unreached(a.State, &before, o.State, seen.State)
 	}
+}
+
+// unreached returns whether an add-on failed because Flux did not reach the cluster. is what Flux says, and seen what is remembered beside.
+// While Flux tries again, only the status remembers the failure, and its message is cut.
+func unreached(state hubv1.AddonState, before *hubv1.AddonStatus, is, seen fluxstate.State) bool {
+	remembered := seen.Ready != is.Ready && before.Unreached
+	return state == hubv1.AddonFailed && (remembered || fluxstate.Blameless(seen))
 }
 
 // explain says more about an add-on that is not Ready, where the hub knows more than Flux says.

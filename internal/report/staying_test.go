@@ -66,6 +66,25 @@ func TestStaying(t *testing.T) {
 			},
 			want: &hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "InstallFailed", AppliedGeneration: 3, Version: "1.0.0", Message: `InstallFailed: Flux says, perhaps in the cluster's words: "no"`},
 		},
+		// Also while the origin is missing, it is no fault of a revision that Flux does not reach the cluster.
+		"FluxDoesNotReachTheCluster": {
+			delivery: unrendered, object: func(o *report.Object) {
+				o.State.Ready, o.State.Reason, o.State.Message = metav1.ConditionFalse, "StateError", "no"
+			},
+			want: &hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "StateError", AppliedGeneration: 3, Version: "1.0.0", Unreached: true,
+				Message: `StateError: Flux says, perhaps in the cluster's words: "no"`},
+		},
+		"FluxTriesAgainToReachTheCluster": {
+			delivery: unrendered, object: func(o *report.Object) { o.State.Ready = metav1.ConditionUnknown },
+			before: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "StateError", AppliedGeneration: 3, Message: `StateError: Flux says, perhaps in the cluster's words: "no"`, Unreached: true},
+			want:   &hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "StateError", AppliedGeneration: 3, Version: "1.0.0", Message: `StateError: Flux says, perhaps in the cluster's words: "no"`, Unreached: true},
+		},
+		"DoesNotRenderAndFluxDoesNotReachTheCluster": {
+			delivery: failed, object: func(o *report.Object) {
+				o.State.Ready, o.State.Reason, o.State.Message = metav1.ConditionFalse, "StateError", "no"
+			},
+			want: &hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: hubv1.RenderFailedReason, AppliedGeneration: 3, Version: "1.0.0", Message: "values: no such key"},
+		},
 		"SourceIsMissing": {
 			delivery: frozen, object: func(o *report.Object) {
 				o.State.Ready, o.State.Reason, o.State.Message = metav1.ConditionFalse, "ArtifactFailed", `HelmChart.source.toolkit.fluxcd.io "web" not found`

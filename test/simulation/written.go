@@ -110,10 +110,9 @@ func (w *World) checkReady(write apiserver.Write) {
 	if write.Key.Kind != "AddonDelivery" {
 		return
 	}
-	before, d := &hubv1.AddonDelivery{}, &hubv1.AddonDelivery{}
-	must(w.server.Into(write.New, d))
+	before, d := &hubv1.AddonDelivery{}, typed(w, write.New, &hubv1.AddonDelivery{})
 	if write.Old != nil {
-		must(w.server.Into(write.Old, before))
+		before = typed(w, write.Old, &hubv1.AddonDelivery{})
 	}
 	w.checkSilence(d)
 	for _, a := range d.Status.Addons {

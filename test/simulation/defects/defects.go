@@ -23,6 +23,9 @@ var Scripts = map[string]string{
 	"removed-in-no-order":       "withdrawn-and-dependants-go-first",
 	"held-leaks":                "held-for-hours",
 	"never-opens":               "down-for-an-hour",
+	"hangs-unseen":              "flux-waits-for-an-hour",
+	"first-past-waves":          "rollout-of-a-set-that-says-nothing",
+	"completed-nowhere":         "rollout-while-its-only-cluster-is-paused",
 	"resumes-a-users":           "suspended-by-a-user-and-a-restart-follows",
 	"rendered-without-origin":   "secret-deleted-and-an-expression-asks-carefully",
 	"one-scope":                 "break-glass/team-has-an-add-on-of-a-platform-sets-name",
@@ -254,6 +257,16 @@ var Defects = []Defect{
 	}},
 	{"never-opens", "The breaker never opens", "breaker", []Edit{
 		{"internal/breaker/breaker.go", "\tcase f.Down:", "\tcase false && f.Down:"},
+	}},
+	{"hangs-unseen", "A cluster that answers the hub, and holds Flux's requests, is not noticed", "breaker", []Edit{
+		{"internal/breaker/breaker.go", "\tcase !f.Waiting.IsZero():", "\tcase false && !f.Waiting.IsZero():"},
+	}},
+	{"first-past-waves", "The first revision of a set goes to all clusters at once, past its waves", "rollout", []Edit{
+		{"internal/rollout/decide.go", "\tif c == \"\" {\n\t\treturn \"\", after", "\tif c == \"\" {\n\t\treturn d.target, after"},
+	}},
+	{"completed-nowhere", "A revision is completed that no cluster has been Ready on", "rollout", []Edit{
+		{"internal/rollout/decide.go", "\treturn !d.complete() && !slices", "\treturn false && !slices"},
+		{"internal/rollout/decide.go", "\tif !d.complete() && !slices.ContainsFunc(d.places, func(p place) bool { return p.n[done]", "\tif false && !slices.ContainsFunc(d.places, func(p place) bool { return p.n[done]"},
 	}},
 	{"resumes-a-users", "What a user has suspended is resumed as if the hub had suspended it", "suspend", []Edit{
 		{"controllers/delivery/objects.go", "o.Held = annotated && (o.Suspended || o.heldBack)", "o.Held = (annotated || o.Suspended) && (o.Suspended || o.heldBack)"},

@@ -173,7 +173,8 @@ func play(root, binary, script string) found {
 
 // build makes a binary of the simulation.
 func build(root, binary string, args ...string) error {
-	cmd := exec.Command("go", append(append([]string{"test", "-c", "-trimpath", "-ldflags=-w", "-o", binary}, args...), "./test/simulation")...)
+	args = append([]string{"test", "-c", "-trimpath", "-ldflags=-w", "-o", binary}, args...)
+	cmd := exec.Command("go", append(args, "./test/simulation")...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)

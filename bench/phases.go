@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/chandler-hub/chandler/controllers/tenure"
 )
 
 // run is one run of the bench, phase by phase.
@@ -117,10 +116,6 @@ func (r *run) registerFleet(ctx context.Context) error {
 		return err
 	}
 	if err := r.reachable(ctx, r.p.Clusters); err != nil {
-		return err
-	}
-	// In its first seconds the hub also looks what another process does.
-	if err := r.wait(ctx, time.Until(r.hub.started.Add(tenure.Overlap))); err != nil {
 		return err
 	}
 	_, err := r.hub.quiet(ctx, rested)

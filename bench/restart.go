@@ -13,7 +13,6 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 // restart starts the hub, which was stopped, and waits until it has reconciled everything. Of two restarts the later
@@ -110,7 +109,7 @@ func (r *run) takeOver(ctx context.Context) error {
 	if err := r.hub.listen(); err != nil {
 		return err
 	}
-	if err := r.launch(ctx, r.hub, "--leader-elect"); err != nil {
+	if err := r.launch(ctx, r.hub); err != nil {
 		return err
 	}
 	if _, err := r.hub.quiet(ctx, rested); err != nil {
@@ -124,7 +123,7 @@ func (r *run) takeOver(ctx context.Context) error {
 	if err := second.listen(); err != nil {
 		return err
 	}
-	if err := r.launch(ctx, &second, "--leader-elect", "--chart-bind-address="+charts, "--chart-url=http://"+charts); err != nil {
+	if err := r.launch(ctx, &second, "--chart-bind-address="+charts, "--chart-url=http://"+charts); err != nil {
 		return err
 	}
 	defer func() { first.Kill(); r.hub = &second }()
@@ -167,7 +166,7 @@ func (r *run) complete(ctx context.Context, name string) (time.Time, error) {
 // leader returns who holds the hub's lease.
 func (r *run) leader(ctx context.Context) (string, error) {
 	lease := &coordinationv1.Lease{}
-	err := r.management.Client.Get(ctx, client.ObjectKey{Namespace: localfleet.HubNamespace, Name: hubconfig.LeaseName}, lease)
+	err := r.management.Client.Get(ctx, client.ObjectKey{Namespace: hubconfig.LeaseNamespace, Name: hubconfig.LeaseName}, lease)
 	if err != nil || lease.Spec.HolderIdentity == nil {
 		return "", err
 	}

@@ -64,10 +64,7 @@ import (
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=list
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update,namespace=chandler-system
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=hub.chandler.dev,verbs=list
-// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
-// +kubebuilder:rbac:groups="",resources=events,verbs=create,namespace=chandler-system
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update,namespace=kube-system
 
 // AddToManager adds every room to a manager. led is the tenure of this process.
 func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Config, led *tenure.Tenure) error {

@@ -455,7 +455,7 @@ func TestTwoReplicas(t *testing.T) {
 	second, err := localfleet.FreePort()
 	check(t, err)
 	url := fmt.Sprintf("http://127.0.0.1:%d", second)
-	h.args = append(h.args, "--leader-elect", "--chart-url="+url)
+	h.args = append(h.args, "--chart-url="+url)
 	h.start(t)
 	other, err := h.StartHub(ctx, hubBinary, append(h.args, fmt.Sprintf("--chart-bind-address=127.0.0.1:%d", second))...)
 	check(t, err)

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -35,7 +36,7 @@ func (s *sick) before(t *testing.T) {
 		return err
 	})
 	s.stop()
-	check(t, s.Client.Delete(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "hub.chandler.dev"}}))
+	check(t, s.Client.Delete(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "hub.chandler.dev"}}))
 	s.finds(t, nil, "WARNING HubNotSeen")
 	s.start(t)
 }
@@ -44,6 +45,12 @@ func (s *sick) before(t *testing.T) {
 func (s *sick) away(t *testing.T) {
 	s.stop()
 	s.finds(t, nil, "ERROR HubDoesNotLead")
+	lease := &coordinationv1.Lease{}
+	check(t, s.Client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "hub.chandler.dev"}, lease))
+	lease.Spec.HolderIdentity, lease.Spec.RenewTime = ptr.To("fast"), &metav1.MicroTime{Time: time.Now().Add(time.Hour)}
+	check(t, s.Client.Update(t.Context(), lease))
+	s.finds(t, nil, "WARNING ClockOfHub")
+	check(t, s.Client.Delete(t.Context(), lease))
 	for _, tc := range []struct{ want, name string }{{"ERROR CRDMissing", "teams.chandler.dev"}, {"ERROR FluxCRDMissing", "buckets.source.toolkit.fluxcd.io"}} {
 		mend := removed(s, tc.name, &apiextensionsv1.CustomResourceDefinition{})(t)
 		s.finds(t, nil, tc.want)

@@ -16,7 +16,6 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -46,7 +45,7 @@ type sick struct {
 func TestDoctor(t *testing.T) {
 	beside(t)
 	s := &sick{t: t, one: workload(t, "workload-a")}
-	s.hub = startHub(t, hubOptions{name: "hub-doctor", flux: &localfleet.FluxOptions{NoCrossNamespaceRefs: true}, args: []string{"--leader-elect"}, noHub: true})
+	s.hub = startHub(t, hubOptions{name: "hub-doctor", flux: &localfleet.FluxOptions{NoCrossNamespaceRefs: true}, noHub: true})
 	s.before(t)
 	register(t, s.Client, "fleet", "one", s.one, map[string]string{"tier": "prod"})
 	apply(t, s.Client, doctorSet("base", "tier: prod", "[{name: doc, manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: doc}}]}}]"))
@@ -244,36 +243,15 @@ func edited[O client.Object](s *sick, key string, o O, change func(O)) func(*tes
 }
 
 func (s *sick) hubFaults(*testing.T) []malady {
-	// A second hub is whose account may do a hub's work. Anybody may write a Lease that nobody owns.
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: "hub"}}
-	works := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "doctor-second"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"chandler.dev"}, Resources: []string{"addondeliveries"}, Verbs: []string{"create"}}}}
-	may := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "doctor-second"},
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: works.Name},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "second", Name: account.Name}}}
 	run := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: "hub", Labels: map[string]string{"app.kubernetes.io/name": "chandler"}}}
 	run.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "second"}}
 	run.Spec.Template.Labels = run.Spec.Selector.MatchLabels
-	run.Spec.Template.Spec = corev1.PodSpec{ServiceAccountName: account.Name, Containers: []corev1.Container{{Name: "hub", Image: "chandler-hub"}}}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: "hub.chandler.dev"}, Spec: coordinationv1.LeaseSpec{
-		HolderIdentity: ptr.To("another"), LeaseDurationSeconds: ptr.To[int32](3600), RenewTime: &metav1.MicroTime{Time: time.Now()}}}
-	ahead := lease.DeepCopy()
-	ahead.Spec.HolderIdentity, ahead.Spec.RenewTime = ptr.To("fast"), &metav1.MicroTime{Time: time.Now().Add(time.Hour)}
-	another := func(l *coordinationv1.Lease) func(*testing.T) func(*testing.T) {
-		made := []client.Object{account, works, may, run, l}
-		for i := range made {
-			made[i] = made[i].DeepCopyObject().(client.Object)
-		}
-		return s.made(made...)
-	}
+	run.Spec.Template.Spec = corev1.PodSpec{Containers: []corev1.Container{{Name: "hub", Image: "chandler-hub"}}}
 	second := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "second", Name: "chandler-hub"}}
 	return []malady{
-		{want: []string{"ERROR HubTwice"}, fault: another(lease)},
-		{want: []string{"WARNING HubUnproven"}, fault: s.made(lease)},
-		{want: []string{"WARNING ClockOfHub"}, fault: another(ahead)},
+		{want: []string{"WARNING HubTwice"}, fault: s.made(run)},
 		{want: []string{"WARNING HubTwiceOnce"}, fault: s.made(second)},
 		{want: []string{"ERROR HubNotRunning"}, fault: edited(s, "chandler-system/chandler", &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](0) })},
-		{want: []string{"ERROR HubWithoutElection"}, fault: edited(s, "chandler-system/chandler", &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Args = nil })},
 		{want: []string{"WARNING HubPodsMissing"}, fault: edited(s, "chandler-system/chandler", &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](3) })},
 		{want: []string{"WARNING HubRestarts"}, fault: func(t *testing.T) func(*testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "chandler-system", Name: "chandler-a", Labels: map[string]string{"app.kubernetes.io/name": "chandler"}},

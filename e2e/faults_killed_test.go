@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/chandler-hub/chandler/test/faultyapi"
 )
 
@@ -77,6 +81,9 @@ func (o *ordeal) kill(t *testing.T, m moment) (atWrite bool) {
 	}
 	o.process.Kill()
 	o.api.Follow(nil)
+	// A killed process cannot give its Lease back, and the next one would wait for 15 seconds.
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "hub.chandler.dev"}}
+	check(t, client.IgnoreNotFound(o.Client.Delete(t.Context(), lease)))
 	o.start(t)
 	return atWrite
 }

@@ -199,6 +199,6 @@ func (c *commanded) removes(t *testing.T) {
 	if names := c.crds(t); len(names) > 0 {
 		t.Errorf("the CRDs are %v", names)
 	}
-	check(t, wantGone(t.Context(), c.Client, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "hub.chandler.dev"}}))
+	check(t, wantGone(t.Context(), c.Client, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "hub.chandler.dev"}}))
 	c.fails(t, fmt.Sprintf("there is nothing of a hub in namespace %s", hubNamespace), "uninstall", "--yes")
 }

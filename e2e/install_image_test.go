@@ -68,7 +68,7 @@ func TestImage(t *testing.T) {
 	help.Dir, help.Env = "/", []string{}
 	help.SysProcAttr = &syscall.SysProcAttr{Chroot: dir, Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
 	out, err := help.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--leader-elect") {
+	if err != nil || !strings.Contains(string(out), "--hub-id") {
 		t.Errorf("in an empty root it ends with %v and prints\n%s", err, out)
 	}
 }

@@ -159,7 +159,7 @@ func (in *installation) stop() {
 // leader returns who holds the lease.
 func (in *installation) leader(t *testing.T) (holder string, err error) {
 	t.Helper()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "hub.chandler.dev"}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "hub.chandler.dev"}}
 	if err := in.Client.Get(t.Context(), client.ObjectKeyFromObject(lease), lease); err != nil {
 		return "", err
 	}

@@ -143,8 +143,8 @@ func (o *installOptions) install(cmd *cobra.Command, kubernetes string) error {
 	if err != nil {
 		return fmt.Errorf("install: %w", err)
 	}
-	if kept := manifests.Extra(o.Args); !o.argsWritten && len(kept) > 0 {
-		fmt.Fprintf(out, "The hub keeps its flags: %s\n", strings.Join(kept, " "))
+	if !o.argsWritten && len(o.Args) > 0 {
+		fmt.Fprintf(out, "The hub keeps its flags: %s\n", strings.Join(o.Args, " "))
 	}
 	if !there.FluxCRDs {
 		fmt.Fprintln(cmd.ErrOrStderr(), "Warning: Flux is not on this cluster, and without it the hub delivers nothing "+
@@ -194,7 +194,7 @@ func (o *installOptions) keep(there manifests.There) {
 		o.Replicas = int(*d.Spec.Replicas)
 	}
 	if c := d.Spec.Template.Spec.Containers; !o.argsWritten && len(c) > 0 {
-		o.Args = manifests.Extra(c[0].Args)
+		o.Args = c[0].Args
 	}
 }
 

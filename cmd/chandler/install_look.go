@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -27,43 +25,25 @@ import (
 	"github.com/chandler-hub/chandler/internal/doctor"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/manifests"
-	"github.com/chandler-hub/chandler/internal/onehub"
 )
 
 // lookAround finds out what there is of a hub on a management cluster. It changes nothing.
 func lookAround(ctx context.Context, c client.Client, namespace string) (manifests.There, error) {
 	there := manifests.There{}
-	deployments := &appsv1.DeploymentList{}
-	if err := c.List(ctx, deployments, client.MatchingLabels{"app.kubernetes.io/name": manifests.Name}); err != nil {
-		return there, fmt.Errorf("list the Deployments of hubs, in all namespaces: %w", err)
+	deployment := &appsv1.Deployment{}
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: manifests.Name}, deployment)
+	if client.IgnoreNotFound(err) != nil {
+		return there, fmt.Errorf("read Deployment %s/%s: %w", namespace, manifests.Name, err)
 	}
-	may := rightsOf(ctx, c)
-	for i := range deployments.Items {
-		d := &deployments.Items[i]
-		switch {
-		case d.Namespace == namespace && d.Name == manifests.Name:
-			there.Deployment = d
-		case d.Spec.Replicas == nil || *d.Spec.Replicas > 0:
-			// Whoever may write a Deployment in his namespace may give it the label of a hub.
-			is, err := may(onehub.Review(d.Namespace, cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")))
-			if err != nil {
-				return there, fmt.Errorf("ask whether Deployment %s/%s may do a hub's work: %w", d.Namespace, d.Name, err)
-			}
-			if is {
-				there.Elsewhere = append(there.Elsewhere, fmt.Sprintf("Deployment %s/%s", d.Namespace, d.Name))
-			}
-		}
+	if err == nil {
+		there.Deployment = deployment
 	}
-	leases := &coordinationv1.LeaseList{}
-	if err := c.List(ctx, leases, client.MatchingFields{"metadata.name": hubconfig.LeaseName}); err != nil {
-		return there, fmt.Errorf("list the Leases of hubs, in all namespaces: %w", err)
-	}
-	first, err := onehub.First(namespace, leases.Items, time.Now(), may)
+	lease, err := leaseOf(ctx, c)
 	if err != nil {
-		return there, fmt.Errorf("ask whether what holds the Lease of a hub may do a hub's work: %w", err)
+		return there, err
 	}
-	if first != nil { // the hub would do nothing
-		there.Elsewhere = append(there.Elsewhere, fmt.Sprintf("Lease %s/%s", first.Namespace, first.Name))
+	if other := hubconfig.Installation(lease, time.Now()); other != namespace {
+		there.Elsewhere = other
 	}
 	published := &corev1.ConfigMap{}
 	err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: hubconfig.ConfigMapName}, published)
@@ -74,22 +54,14 @@ func lookAround(ctx context.Context, c client.Client, namespace string) (manifes
 	return there, definitions(ctx, c, &there)
 }
 
-// rightsOf asks the API server about the rights of accounts.
-func rightsOf(ctx context.Context, c client.Client) onehub.Ask {
-	return onehub.Once(func(r *authorizationv1.SubjectAccessReview) (bool, error) {
-		err := c.Create(ctx, r)
-		if apierrors.IsForbidden(err) {
-			return true, nil // the hub itself may ask
-		}
-		return r.Status.Allowed, err
-	})
-}
-
-// alive returns whether somebody holds a Lease, and renews it.
-func alive(l *coordinationv1.Lease, now time.Time) bool {
-	s := l.Spec
-	return s.HolderIdentity != nil && *s.HolderIdentity != "" && s.RenewTime != nil && s.LeaseDurationSeconds != nil &&
-		now.Sub(s.RenewTime.Time) <= 3*time.Duration(*s.LeaseDurationSeconds)*time.Second
+// leaseOf reads the Lease by which hubs agree who works. If there is none, it is empty.
+func leaseOf(ctx context.Context, c client.Client) (*coordinationv1.Lease, error) {
+	l := &coordinationv1.Lease{}
+	err := c.Get(ctx, client.ObjectKey{Namespace: hubconfig.LeaseNamespace, Name: hubconfig.LeaseName}, l)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read Lease %s/%s: %w", hubconfig.LeaseNamespace, hubconfig.LeaseName, err)
+	}
+	return l, nil
 }
 
 // definitions compares the installed CRDs of ours with those of this build.

@@ -3,57 +3,37 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"slices"
 	"testing"
+	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 )
 
-// TestLookAroundForgedDeployment: whoever may write a Deployment in his namespace may give it the label of a hub. One whose account may not
-// do a hub's work is none, and does not hold up the installation, the upgrade and the removal of the hub.
-func TestLookAroundForgedDeployment(t *testing.T) {
-	deployment := func(namespace, name, account string, replicas *int32) *appsv1.Deployment {
-		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app.kubernetes.io/name": "chandler"}}}
-		d.Spec.Replicas, d.Spec.Template.Spec.ServiceAccountName = replicas, account
-		return d
-	}
-	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "subjectaccessreviews"}, "", errors.New("no"))
+// TestLookAroundLease: another hub is there if the Lease is its, and it has not been silent for an hour.
+func TestLookAroundLease(t *testing.T) {
 	for name, tc := range map[string]struct {
-		there *appsv1.Deployment
-		asked error
-		want  []string
+		installation string
+		renewed      time.Duration
+		want         string
 	}{
-		"a hub":                      {there: deployment("other", "hub", "hub", nil), want: []string{"Deployment other/hub"}},
-		"a hub that is scaled down":  {there: deployment("other", "hub", "hub", ptr.To[int32](0))},
-		"a tenant's":                 {there: deployment("tenant", "forged", "hub", nil)},
-		"a tenant's, of no account":  {there: deployment("tenant", "forged", "", ptr.To[int32](1))},
-		"nobody says whose it is":    {there: deployment("tenant", "forged", "", nil), asked: forbidden, want: []string{"Deployment tenant/forged"}},
-		"the one that is looked for": {there: deployment("chandler-system", "chandler", "nobody", nil)},
+		"the one that is looked for": {installation: "chandler-system"},
+		"another one":                {installation: "other", want: "other"},
+		"another one, restarting":    {installation: "other", renewed: 50 * time.Minute, want: "other"},
+		"another one, long gone":     {installation: "other", renewed: 2 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			may := func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
-				r := o.(*authorizationv1.SubjectAccessReview)
-				r.Status.Allowed = r.Spec.User == "system:serviceaccount:other:hub"
-				return tc.asked
-			}
-			api := fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(tc.there).WithInterceptorFuncs(interceptor.Funcs{Create: may}).
-				WithIndex(&coordinationv1.Lease{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build()
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: hubconfig.LeaseNamespace, Name: hubconfig.LeaseName,
+				Labels: map[string]string{hubconfig.InstallationLabel: tc.installation}}}
+			lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now().Add(-tc.renewed)}
+			api := fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(lease).Build()
 			there, err := lookAround(t.Context(), api, "chandler-system")
-			if err != nil || !slices.Equal(there.Elsewhere, tc.want) {
-				t.Errorf("%v, %v; want %v", there.Elsewhere, err, tc.want)
+			if err != nil || there.Elsewhere != tc.want {
+				t.Errorf("%q, %v; want %q", there.Elsewhere, err, tc.want)
 			}
 		})
 	}

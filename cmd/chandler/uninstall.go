@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -118,12 +118,11 @@ func (o *uninstallOptions) look(ctx context.Context) error {
 		return err
 	}
 	o.hubID = cmp.Or(there.HubID, hubconfig.DefaultHubID)
-	lease := &coordinationv1.Lease{}
-	err = o.client.Get(ctx, types.NamespacedName{Namespace: o.removal.Namespace, Name: hubconfig.LeaseName}, lease)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read Lease %s/%s: %w", o.removal.Namespace, hubconfig.LeaseName, err)
+	lease, err := leaseOf(ctx, o.client)
+	if err != nil {
+		return err
 	}
-	o.removal.Leads, o.removal.Elsewhere = err == nil && alive(lease, time.Now()), there.Elsewhere
+	o.removal.Leads, o.removal.Elsewhere = there.Elsewhere == "" && hubconfig.Alive(lease, time.Now()), there.Elsewhere
 	if o.removal.Fleet, o.removal.Applied, err = fleetOf(ctx, o.client); err != nil {
 		return err
 	}
@@ -167,7 +166,7 @@ func (o *uninstallOptions) find(ctx context.Context) error {
 			o.stays = append(o.stays, fmt.Sprintf("%s: delete it when nothing of yours is in it", called(u)))
 		case u.GetKind() == "CustomResourceDefinition" && !o.removal.CRDs:
 			o.stays = append(o.stays, called(u))
-		case len(o.removal.Elsewhere) > 0 && u.GetNamespace() != o.removal.Namespace && !o.ours(found):
+		case o.removal.Elsewhere != "" && u.GetNamespace() != o.removal.Namespace && !o.ours(found):
 			o.stays = append(o.stays, called(u)+": another hub uses it")
 		default:
 			o.installed = append(o.installed, found)
@@ -234,10 +233,8 @@ func (o *uninstallOptions) remove(ctx context.Context) error {
 		}
 	}
 	if o.leaves() || len(o.removal.Fleet) == 0 { // nobody has to know any more which hub it was
-		for _, name := range []string{"ConfigMap " + hubconfig.ConfigMapName, "Lease " + hubconfig.LeaseName} {
-			if err := o.forget(ctx, name); err != nil {
-				return err
-			}
+		if err := o.forget(ctx); err != nil {
+			return err
 		}
 	} else {
 		o.stays = append(o.stays, "configmap/"+hubconfig.ConfigMapName+": it has the hub's ID, which a hub that comes back needs",
@@ -250,15 +247,20 @@ func (o *uninstallOptions) remove(ctx context.Context) error {
 	return nil
 }
 
-// forget deletes an object that the hub has made for itself.
-func (o *uninstallOptions) forget(ctx context.Context, what string) error {
-	kind, name, _ := strings.Cut(what, " ")
-	u := &unstructured.Unstructured{}
-	u.SetKind(kind)
-	u.SetAPIVersion(map[string]string{"ConfigMap": "v1", "Lease": "coordination.k8s.io/v1"}[kind])
-	u.SetNamespace(o.removal.Namespace)
-	u.SetName(name)
-	return o.delete(ctx, u)
+// forget deletes what the hub has made for itself.
+func (o *uninstallOptions) forget(ctx context.Context) error {
+	published, lease := &unstructured.Unstructured{}, &unstructured.Unstructured{}
+	published.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	published.SetNamespace(o.removal.Namespace)
+	published.SetName(hubconfig.ConfigMapName)
+	lease.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
+	lease.SetNamespace(hubconfig.LeaseNamespace)
+	lease.SetName(hubconfig.LeaseName)
+	err := o.delete(ctx, published)
+	if err == nil && o.removal.Elsewhere == "" {
+		err = o.delete(ctx, lease)
+	}
+	return err
 }
 
 // delete deletes an object, and waits until it is gone.

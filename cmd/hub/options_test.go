@@ -64,7 +64,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("-want +got:\n%s", d)
 	}
 	o := read(t)
-	if o.MetricsAddress != ":8080" || o.HealthAddress != ":8081" || o.LeaderElection || o.LogLevel != "info" || o.LogEncoding != "json" || o.PprofAddress != "0" || o.namespace != "chandler-system" {
+	if o.MetricsAddress != ":8080" || o.HealthAddress != ":8081" || o.LogLevel != "info" || o.LogEncoding != "json" || o.PprofAddress != "0" || o.namespace != "chandler-system" {
 		t.Errorf("got %+v", o)
 	}
 }

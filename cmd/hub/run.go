@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -30,7 +29,6 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/metrics"
 	"github.com/chandler-hub/chandler/controllers/tenure"
-	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/pressure"
 	"github.com/chandler-hub/chandler/internal/version"
@@ -74,7 +72,7 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	led := &tenure.Tenure{}
-	mgr, err := o.manager(ctx, restConfig, led)
+	mgr, err := o.manager(restConfig, led)
 	if err != nil {
 		return err
 	}
@@ -112,13 +110,9 @@ func (o *options) run(ctx context.Context) error {
 	return mgr.Start(ctx)
 }
 
-// manager makes the manager, which works only if no other hub was on this management cluster first.
-func (o *options) manager(ctx context.Context, config *rest.Config, led *tenure.Tenure) (manager.Manager, error) {
-	first, err := newSeniority(config, o.namespace, led)
-	if err != nil {
-		return nil, err
-	}
-	lease, err := first.lock()
+// manager makes the manager, which works when it has the Lease.
+func (o *options) manager(config *rest.Config, led *tenure.Tenure) (manager.Manager, error) {
+	lease, err := newLock(config, o.namespace, led)
 	if err != nil {
 		return nil, err
 	}
@@ -129,31 +123,14 @@ func (o *options) manager(ctx context.Context, config *rest.Config, led *tenure.
 		Metrics:                             server.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:              o.HealthAddress,
 		PprofBindAddress:                    o.PprofAddress,
-		LeaderElection:                      o.LeaderElection,
-		LeaderElectionID:                    hubconfig.LeaseName,
-		LeaderElectionNamespace:             o.namespace,
+		LeaderElection:                      true,
 		LeaderElectionResourceLockInterface: lease,
 		LeaderElectionReleaseOnCancel:       true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)
 	}
-	refused, err := first.look(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if o.LeaderElection { // it waits for its turn
-		lease.LockConfig.EventRecorder = mgr.GetEventRecorderFor(lease.Identity()) //nolint:staticcheck // client-go's elector has no other
-		return mgr, mgr.AddReadyzCheck("seniority", first.Ready)
-	}
-	if refused != "" {
-		return nil, errors.New(refused)
-	}
-	alone, err := first.alone()
-	if err != nil {
-		return nil, err
-	}
-	return mgr, mgr.Add(alone)
+	return mgr, mgr.AddReadyzCheck("lease", lease.Ready)
 }
 
 // writesAtATime is the maximum number of writes under way: twice the number with which an API server on two cores

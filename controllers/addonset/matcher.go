@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -155,7 +154,7 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 		return nil // it does not compile, and keeps the clusters that it has
 	case d == nil:
 		if what, ok := set.first(reg); ok {
-			return m.create(ctx, reg, key, set, what)
+			return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, what, "") })
 		}
 		return nil // it waits for its wave, or nobody knows what it should have
 	case d.DeletionTimestamp != nil:
@@ -172,32 +171,6 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 		return nil
 	}
 	return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, wanted, d.UID) })
-}
-
-// create makes the delivery of a set that has none, unless the set is gone, or goes. The registry knows that as soon as this process does,
-// but the one that led before may have let the delivery go, and the set. Nobody would ever withdraw what is made then. So the set is read
-// live, unless no other process is at work. When the cache shows what has become of the set, that wakes its room.
-func (m *Matcher) create(ctx context.Context, reg *hubv1.ClusterRegistration, key types.NamespacedName, set compiled, what gift) error {
-	return m.registry.write(key, func() error {
-		if still, err := m.stillThere(ctx, key, set.uid); err != nil || !still {
-			return err
-		}
-		return m.deliver(ctx, reg, key, set.uid, what, "")
-	})
-}
-
-// stillThere returns whether a set is there, with its UID, and is not being deleted.
-func (m *Matcher) stillThere(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
-	if m.Tenure.Alone(m.Clock.Now()) {
-		return true, nil
-	}
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(hubv1.GroupVersion.WithKind("AddonSet"))
-	err := m.Live.Get(ctx, key, live)
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("look whether AddonSet %s is still there: %w", key, err)
-	}
-	return err == nil && live.UID == uid && live.DeletionTimestamp == nil, nil
 }
 
 // gift is a revision, and how a cluster came to it.

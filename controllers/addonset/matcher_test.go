@@ -4,7 +4,6 @@ package addonset
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -24,7 +23,6 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
-	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
@@ -175,58 +173,6 @@ func TestMatcherClaims(t *testing.T) {
 			wrote := writes
 			if r.look(); writes != wrote {
 				t.Error("it is written again, with nothing to say")
-			}
-		})
-	}
-}
-
-// TestNothingIsMadeForASetThatIsGone: the hub that led before has let a set go, with its delivery, and the cache does not show that yet. A set
-// that is being deleted, or was made again, says itself what it delivers.
-func TestNothingIsMadeForASetThatIsGone(t *testing.T) {
-	unread := errors.New("no answer")
-	for name, tc := range map[string]struct {
-		set *hubv1.AddonSet
-		err error // of the live read
-		// alone is true if no other process is at work.
-		alone bool
-		want  bool
-	}{
-		"There": {set: setBase(), want: true}, "Gone": {}, "NobodyElseWorks": {set: setBase(), err: unread, alone: true, want: true},
-		"BeingDeleted": {set: &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set",
-			Finalizers: []string{hubv1.AddonSetFinalizer}, DeletionTimestamp: &metav1.Time{Time: time.Now()}}}},
-		"MadeAgain": {set: &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "again"}}},
-		"NotKnown":  {set: setBase(), err: unread},
-	} {
-		t.Run(name, func(t *testing.T) {
-			objects := []client.Object{registrationOne("prod")}
-			if tc.set != nil {
-				objects = append(objects, tc.set)
-			}
-			r := newMatcherRoom(t, interceptor.Funcs{}, objects...)
-			if tc.set == nil {
-				r.delete(setBase())
-			}
-			r.Live = interceptor.NewClient(r.api.(client.WithWatch), interceptor.Funcs{
-				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-					if tc.err != nil && key == r.set {
-						return tc.err
-					}
-					return c.Get(ctx, key, obj, opts...)
-				},
-			})
-			if tc.alone {
-				r.Tenure = &tenure.Tenure{}
-				for ago := time.Minute; ago >= 0; ago -= 5 * time.Second {
-					r.Tenure.Renew(r.Clock.Now().Add(-ago))
-				}
-				tc.err = nil
-			}
-			if _, err := r.Reconcile(t.Context(), registrationOne("prod")); !errors.Is(err, tc.err) {
-				t.Fatalf("got %v, want %v", err, tc.err)
-			}
-			list := &hubv1.AddonDeliveryList{}
-			if err := r.api.List(t.Context(), list); err != nil || len(list.Items) > 0 != tc.want {
-				t.Errorf("there are %d deliveries (%v)", len(list.Items), err)
 			}
 		})
 	}

@@ -82,8 +82,6 @@ type delivery struct {
 	set    *hubv1.AddonSet // nil if it does not exist
 	// Verdict says whether the set's room made it.
 	provenance.Verdict
-	// there is whether it is still there; nil before anybody has read that live.
-	there *bool
 	// selected is true if its set selects the cluster now.
 	selected bool
 	// leaving is true if the set withdraws it. A delivery that somebody else deletes is made again, and nothing of it

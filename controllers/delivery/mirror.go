@@ -220,19 +220,14 @@ func (r *Reconciler) dropFormer(ctx context.Context, c *cluster, namespace strin
 }
 
 // needsMirror returns false if all objects of a namespace's deliveries are leaving, and nothing has to be removed for
-// them. Before a mirror is made, it reads live whether the delivery is still there, and for objects that are leaving, whether they are: the
-// mirror is deleted with the last of them, and the cache may show that first.
+// them. Before a mirror is made for objects that are leaving, it reads live whether they are there: the mirror is deleted with the last of
+// them, and the cache may show that first.
 func (r *Reconciler) needsMirror(ctx context.Context, c *cluster, there *metav1.PartialObjectMetadata, namespace string) (bool, error) {
 	for _, d := range c.deliveries {
 		if d.Namespace != namespace || !d.serves() {
 			continue
 		}
-		if there != nil {
-			return true, nil
-		}
-		if still, err := r.stillThere(ctx, d); err != nil || still {
-			return still, err
-		}
+		return true, nil
 	}
 	if has := c.hasObjects(namespace); !has || there != nil {
 		return has, nil

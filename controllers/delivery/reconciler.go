@@ -24,7 +24,6 @@ import (
 	"github.com/chandler-hub/chandler/controllers/programs"
 	"github.com/chandler-hub/chandler/controllers/sharedobjects"
 	"github.com/chandler-hub/chandler/controllers/tenure"
-	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/pace"
 	"github.com/chandler-hub/chandler/internal/plan"
@@ -90,9 +89,6 @@ func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error)
 	if r.writes.Behind(c.key, c.version, c.now) {
 		return ctrl.Result{RequeueAfter: echo.Wait}, nil
 	}
-	if gone, err := r.showsGone(ctx, c); err != nil || gone {
-		return ctrl.Result{}, err
-	}
 	if forsaken, err := r.forsaken(ctx, c); err != nil {
 		return ctrl.Result{}, err
 	} else if forsaken {
@@ -104,9 +100,6 @@ func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error)
 	r.histories.forget(c.key, c.historyNeeded)
 	mirrorErr := r.mirrors(ctx, c)
 	steps := c.steps(r.Config)
-	if gone, err := r.makesForGone(ctx, c, steps); err != nil || gone {
-		return apply.Retried(ctrl.Result{}, errors.Join(mirrorErr, err))
-	}
 	waryErr := r.wary(ctx, c, steps)
 	r.announce(ctx, c, steps)
 	outcomes, applyErr := r.apply(ctx, c, steps)

@@ -18,7 +18,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
-	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -196,60 +195,6 @@ func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 			"The delivery is made again when the cluster is registered again", c.key)
 	}
 	return r.forgo(ctx, c, d)
-}
-
-// showsGone returns whether the cache still shows a delivery as deleted that is gone: this hub has let it go, or the one that led before.
-// Nothing is made for it any more. If its set is gone as well, nobody would ever remove that. Nor is it reported on: another one may
-// have its name. The event that it is gone wakes us.
-func (r *Reconciler) showsGone(ctx context.Context, c *cluster) (bool, error) {
-	return r.anyGone(ctx, c, func(d *delivery) bool { return d.before.DeletionTimestamp != nil })
-}
-
-// makesForGone returns the same of the deliveries for which something is to be made. That somebody has deleted one may not be in the cache
-// either, if it was the hub that led before that has let it go.
-func (r *Reconciler) makesForGone(ctx context.Context, c *cluster, steps []plan.Step) (bool, error) {
-	makes := map[*delivery]bool{}
-	for _, s := range steps {
-		if d, _ := c.wanted(s.Key); s.Verb == plan.Create && c.mayWrite(s) {
-			makes[d] = true
-		}
-	}
-	return r.anyGone(ctx, c, func(d *delivery) bool { return makes[d] })
-}
-
-func (r *Reconciler) anyGone(ctx context.Context, c *cluster, of func(*delivery) bool) (bool, error) {
-	for _, d := range c.deliveries {
-		if !of(d) {
-			continue
-		}
-		if there, err := r.stillThere(ctx, d); err != nil || !there {
-			return err == nil, err
-		}
-	}
-	return false, nil
-}
-
-// stillThere returns whether a delivery is there as the cache shows it: it is not gone, nor deleted, nor changed meanwhile. For one that
-// the cache shows as deleted nothing new is made, so its changes do not matter. It reads live, once in a reconcile; but if the cache does
-// not show a deletion, only another process could have let the delivery go, or have handed over, by a newer revision, what this one would
-// make again.
-func (r *Reconciler) stillThere(ctx context.Context, d *delivery) (bool, error) {
-	if d.there != nil {
-		return *d.there, nil
-	}
-	if d.before.DeletionTimestamp == nil && r.Tenure.Alone(r.Clock.Now()) {
-		return true, nil
-	}
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(hubv1.GroupVersion.WithKind(deliveryKind))
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(d), live)
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("look whether delivery %s/%s is still there: %w", d.Namespace, d.Name, err)
-	}
-	asShown := d.before.DeletionTimestamp != nil || live.DeletionTimestamp == nil && live.Generation == d.before.Generation
-	there := err == nil && live.UID == d.UID && asShown
-	d.there = &there
-	return there, nil
 }
 
 // makesAgain returns whether the set of a delivery makes it again after it is gone. It reads live: a set that is being

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tenure says whether another process of the hub may be at work.
+// Package tenure says since when this process does the hub's work. Delays and graces run from times in statuses, and must not pass while no
+// process was at work.
 package tenure
 
 import (
@@ -9,9 +10,6 @@ import (
 )
 
 const (
-	// Overlap is for how long what another process does may matter after this one has begun to lead. One that stood still may go on for
-	// the 15 seconds for which a lease is good (controller-runtime's LeaseDuration), and a cache may show as much later what it did.
-	Overlap = 30 * time.Second
 	// lasts is for how long a leader that cannot renew its lease goes on (controller-runtime's RenewDeadline). If one has not renewed it for
 	// longer, it stood still, and another process may lead.
 	lasts = 10 * time.Second
@@ -48,16 +46,6 @@ func (t *Tenure) Renew(at time.Time) {
 // differ.
 func (t *Tenure) stepped(now time.Time) bool {
 	return (now.Round(0).Sub(t.renewed.Round(0)) - now.Sub(t.renewed)).Abs() > step
-}
-
-// Alone returns whether no other process is at work, as far as leases tell.
-func (t *Tenure) Alone(now time.Time) bool {
-	if t == nil {
-		return false
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return !t.begun.IsZero() && now.Sub(t.begun) > Overlap && now.Sub(t.renewed) < lasts && !t.stepped(now)
 }
 
 // Worked returns for how long this process has been at work since a time: before it there may have been none.

@@ -222,7 +222,7 @@ func (in *installation) fenced(t *testing.T) {
 // leader returns the pod that holds the lease.
 func (in *installation) leader(ctx context.Context) (string, error) {
 	lease := &coordinationv1.Lease{}
-	if err := in.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "hub.chandler.dev"}, lease); err != nil {
+	if err := in.Client.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "hub.chandler.dev"}, lease); err != nil {
 		return "", err
 	}
 	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {

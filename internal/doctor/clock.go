@@ -37,15 +37,17 @@ func callerClock(f *Facts) []Finding {
 
 // hubClock finds a hub whose clock is ahead. One that is behind cannot be told from one that renews late.
 func hubClock(f *Facts) []Finding {
-	var out []Finding
-	for _, l := range f.Hub.Leases {
-		if by := l.Renewed.Sub(f.Now); l.Holder != "" && by > skew {
-			out = append(out, Finding{Severity: Warning, Code: "ClockOfHub",
-				What:   fmt.Sprintf("the clock of %s is %s the API server's", l.Holder, offset(by)),
-				Remedy: "set the clock of the node that it runs on by NTP: the hub goes by it for windows, soaks, expiries and delays of removals"})
-		}
+	l := f.Hub.Lease
+	if l == nil || l.Holder == "" {
+		return nil
 	}
-	return out
+	by := l.Renewed.Sub(f.Now)
+	if by <= skew {
+		return nil
+	}
+	return one(Finding{Severity: Warning, Code: "ClockOfHub",
+		What:   fmt.Sprintf("the clock of %s is %s the API server's", l.Holder, offset(by)),
+		Remedy: "set the clock of the node that it runs on by NTP: the hub goes by it for windows, soaks, expiries and delays of removals"})
 }
 
 func offset(d time.Duration) string {

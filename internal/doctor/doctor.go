@@ -109,7 +109,7 @@ var checks = []struct {
 	summary func(*Facts) string
 	rules   []rule
 }{
-	{CheckHub, hubSummary, []rule{hubMissing, hubsTwice, hubUnproven, hubPods, hubRestarts, hubLeads, hubElects}},
+	{CheckHub, hubSummary, []rule{hubMissing, hubsTwice, hubPods, hubRestarts, hubLeads}},
 	{CheckClock, clockSummary, []rule{callerClock, hubClock}},
 	{CheckCRDs, crdSummary, []rule{ourCRDs, fluxCRDs}},
 	{CheckPolicies, policySummary, []rule{policiesMissing, policiesUnbound, policiesDiffer}},

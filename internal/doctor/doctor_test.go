@@ -61,8 +61,8 @@ func healthy() *doctor.Facts {
 	f := &doctor.Facts{Now: now, HubNamespace: "chandler-system", PlatformNamespaces: []string{"chandler-system", "flux-system"},
 		FluxNamespace: "flux-system", Epoch: 3,
 		Hub: doctor.Hub{Read: true, Published: []string{"chandler-system"},
-			Leases: []doctor.Lease{{Namespace: "chandler-system", Holder: "chandler-a", Renewed: now.Add(-time.Second), Lasts: 15 * time.Second}},
-			Workloads: []doctor.Workload{{Namespace: "chandler-system", Name: "chandler", Component: "hub", Version: "v0.1.0", Args: []string{"--leader-elect"},
+			Lease: &doctor.Lease{Installation: "chandler-system", Holder: "chandler-a", Renewed: now.Add(-time.Second), Lasts: 15 * time.Second},
+			Workloads: []doctor.Workload{{Namespace: "chandler-system", Name: "chandler", Component: "hub", Version: "v0.1.0",
 				Replicas: 2, Ready: 2, Pods: []doctor.Pod{{Name: "chandler-a"}, {Name: "chandler-b"}}}}},
 		Clock: doctor.Clock{Server: now, Caller: now.Add(time.Second)},
 		CRDs: doctor.CRDs{Read: true, Wanted: []apiextensionsv1.CustomResourceDefinition{ours}, FluxWanted: []apiextensionsv1.CustomResourceDefinition{fluxs},
@@ -118,33 +118,13 @@ var cases = map[string]struct {
 }{
 	"Healthy":    {func(*doctor.Facts) {}, ""},
 	"NoHub":      {func(f *doctor.Facts) { f.Hub = doctor.Hub{Read: true} }, "ERROR HubMissing"},
-	"HubOutside": {func(f *doctor.Facts) { f.Hub.Leases, f.Hub.Workloads = nil, nil }, "WARNING HubNotSeen"},
+	"HubOutside": {func(f *doctor.Facts) { f.Hub.Lease, f.Hub.Workloads = nil, nil }, "WARNING HubNotSeen"},
 	"HubUnread":  {func(f *doctor.Facts) { f.Hub = doctor.Hub{}; f.Skip(doctor.CheckHub, "Leases", "ask") }, "NOT CHECKED NotChecked"},
-	"TwoLeaders": {func(f *doctor.Facts) {
-		l := f.Hub.Leases[0]
-		l.Namespace = "other"
-		f.Hub.Leases = append(f.Hub.Leases, l)
-	}, "ERROR HubTwice"},
 	"TwoDeployments": {func(f *doctor.Facts) {
 		w := f.Hub.Workloads[0]
 		w.Namespace = "other"
 		f.Hub.Workloads = append(f.Hub.Workloads, w)
-	}, "ERROR HubTwice"},
-	"UnprovenLease": {func(f *doctor.Facts) {
-		l := f.Hub.Leases[0]
-		l.Namespace = "other"
-		f.Hub.Unproven.Leases = append(f.Hub.Unproven.Leases, l)
-	}, "WARNING HubUnproven"},
-	"UnprovenUnasked": {func(f *doctor.Facts) {
-		w := f.Hub.Workloads[0]
-		w.Namespace = "other"
-		f.Hub.Unproven = doctor.Unproven{Workloads: []doctor.Workload{w}, Unasked: true}
-	}, "WARNING HubUnproven"},
-	"UnprovenAndStill": {func(f *doctor.Facts) {
-		l, w := f.Hub.Leases[0], f.Hub.Workloads[0]
-		l.Renewed, w.Replicas = now.Add(-time.Hour), 0
-		f.Hub.Unproven = doctor.Unproven{Leases: []doctor.Lease{l}, Workloads: []doctor.Workload{w}}
-	}, ""},
+	}, "WARNING HubTwice"},
 	"TwoConfigMaps": {func(f *doctor.Facts) { f.Hub.Published = append(f.Hub.Published, "other") }, "WARNING HubTwiceOnce"},
 	"ScaledDown":    {func(f *doctor.Facts) { f.Hub.Workloads[0].Replicas, f.Hub.Workloads[0].Ready = 0, 0 }, "ERROR HubNotRunning"},
 	"NoPod": {func(f *doctor.Facts) {
@@ -158,15 +138,10 @@ var cases = map[string]struct {
 	"RestartedLongAgo": {func(f *doctor.Facts) {
 		f.Hub.Workloads[0].Pods[0] = doctor.Pod{Name: "a", Restarts: 3, Ended: "Error", EndedAt: now.Add(-48 * time.Hour)}
 	}, ""},
-	"NoHolder":     {func(f *doctor.Facts) { f.Hub.Leases[0].Holder = "" }, "ERROR HubDoesNotLead"},
-	"SilentHolder": {func(f *doctor.Facts) { f.Hub.Leases[0].Renewed = now.Add(-10 * time.Minute) }, "ERROR HubDoesNotLead"},
-	"SilentHolderAlone": { // however long its Lease lasts
-		func(f *doctor.Facts) {
-			f.Hub.Leases[0].Renewed, f.Hub.Leases[0].Lasts = now.Add(-70*time.Second), 5*time.Minute
-		}, "ERROR HubDoesNotLead"},
-	"NoElection":   {func(f *doctor.Facts) { f.Hub.Workloads[0].Args = nil }, "ERROR HubWithoutElection"},
+	"NoHolder":     {func(f *doctor.Facts) { f.Hub.Lease.Holder = "" }, "ERROR HubDoesNotLead"},
+	"SilentHolder": {func(f *doctor.Facts) { f.Hub.Lease.Renewed = now.Add(-10 * time.Minute) }, "ERROR HubDoesNotLead"},
 	"CallersClock": {func(f *doctor.Facts) { f.Clock.Caller = now.Add(-time.Minute) }, "WARNING ClockOfCaller"},
-	"HubsClock":    {func(f *doctor.Facts) { f.Hub.Leases[0].Renewed = now.Add(time.Minute) }, "WARNING ClockOfHub"},
+	"HubsClock":    {func(f *doctor.Facts) { f.Hub.Lease.Renewed = now.Add(time.Minute) }, "WARNING ClockOfHub"},
 	"SlowAnswer":   {func(f *doctor.Facts) { f.Clock.Caller, f.Clock.Trip = now.Add(8*time.Second), 5*time.Second }, ""},
 	"NoCRD":        {func(f *doctor.Facts) { delete(f.CRDs.Installed, "addonsets.chandler.dev") }, "ERROR CRDMissing"},
 	"OldCRD":       {func(f *doctor.Facts) { f.CRDs.Wanted[0] = crd("addonsets.chandler.dev", "addons", "rollout") }, "ERROR CRDOlder"},

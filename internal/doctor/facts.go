@@ -90,27 +90,19 @@ type Pod struct {
 type Hub struct {
 	// Published are the namespaces with a ConfigMap chandler-hub.
 	Published []string
-	// Leases and Workloads are in the hub's namespace, or of an account that may do a hub's work.
-	Leases    []Lease
+	// Lease is the one by which hubs agree who works; nil if there is none.
+	Lease *Lease
+	// Workloads are Deployments with the labels of a hub, of all namespaces.
 	Workloads []Workload
-	Unproven  Unproven
-	// Read: Deployments, Leases and ConfigMaps of all namespaces could be looked at, or at least those of the hub's.
+	// Read: the Lease, and Deployments and ConfigMaps of all namespaces, could be looked at, or at least those of the hub's.
 	Read bool
 }
 
-// Unproven is what looks like a hub's in other namespaces: whoever may write there may give a Lease a hub's name, or a Deployment its
-// label.
-type Unproven struct {
-	Leases    []Lease
-	Workloads []Workload
-	// Unasked: whether the account of one may do a hub's work could not be asked.
-	Unasked bool
-}
-
-// Lease is by which the replicas of a hub agree who leads.
+// Lease says which hub works.
 type Lease struct {
-	Namespace, Holder string
-	Renewed           time.Time
+	// Installation is the namespace of the hub that has it.
+	Installation, Holder string
+	Renewed              time.Time
 	// Lasts is for how long a holder may be silent.
 	Lasts time.Duration
 }

@@ -4,7 +4,6 @@ package doctor
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -28,10 +27,8 @@ func hubSummary(f *Facts) string {
 	for _, w := range f.Hub.Workloads {
 		out = append(out, fmt.Sprintf("Deployment %s %s (%d/%d pods)", w.name(), w.Version, w.Ready, w.Replicas))
 	}
-	for _, l := range f.Hub.Leases {
-		if l.alive(f.Now) {
-			out = append(out, l.Holder+" leads")
-		}
+	if l := f.Hub.Lease; l.alive(f.Now) {
+		out = append(out, l.Holder+" leads")
 	}
 	if len(out) == 0 {
 		return "namespace " + f.HubNamespace
@@ -41,14 +38,14 @@ func hubSummary(f *Facts) string {
 
 func (w *Workload) name() string { return w.Namespace + "/" + w.Name }
 
-// alive returns whether the holder renews the Lease. A hub renews it every twenty seconds at the latest, for however long it lasts.
+// alive returns whether there is a Lease, and its holder renews it.
 func (l *Lease) alive(now time.Time) bool {
-	return l.Holder != "" && now.Sub(l.Renewed) <= silent*min(l.Lasts, 20*time.Second)
+	return l != nil && l.Holder != "" && now.Sub(l.Renewed) <= silent*l.Lasts
 }
 
 // hubMissing finds a hub of which nothing is to be seen.
 func hubMissing(f *Facts) []Finding {
-	if !f.Hub.Read || len(f.Hub.Workloads)+len(f.Hub.Leases) > 0 {
+	if !f.Hub.Read || len(f.Hub.Workloads) > 0 || f.Hub.Lease != nil {
 		return nil
 	}
 	if len(f.Hub.Published) > 0 {
@@ -57,74 +54,39 @@ func hubMissing(f *Facts) []Finding {
 				list(f.Hub.Published)),
 			Remedy: "start the hub, or delete that ConfigMap if it is gone"})
 	}
-	if len(hubUnproven(f)) > 0 {
-		return nil // that says more
-	}
 	return one(Finding{Severity: Error, Code: "HubMissing",
 		What: fmt.Sprintf("there is no hub: no Deployment, no Lease and no ConfigMap chandler-hub, in namespace %s or any other",
 			f.HubNamespace),
 		Remedy: "install the hub (docs/install.md), or choose another management cluster by --context; --hub-namespace says where it is"})
 }
 
-// hubsTwice finds two hubs on one management cluster.
+// hubsTwice finds a second hub on the management cluster.
 func hubsTwice(f *Facts) []Finding {
-	var out []Finding
-	remedy := "uninstall one of them (docs/uninstall.md)"
-	var leads, runs Objects
-	for _, l := range f.Hub.Leases {
-		if l.alive(f.Now) {
-			leads.Add(fmt.Sprintf("%s: %s", l.Namespace, l.Holder))
-		}
-	}
+	var runs Objects
 	for _, w := range f.Hub.Workloads {
 		if w.Replicas > 0 {
 			runs.Add(w.name())
 		}
 	}
 	switch {
-	case leads.Count > 1:
-		out = append(out, leads.about(Finding{Severity: Error, Code: "HubTwice",
-			What: fmt.Sprintf("%d hubs lead on this management cluster, each in its namespace, and undo each other's work: one of them is of a "+
-				"version that does not refuse (docs/scale.md#several-hubs)", leads.Count), Remedy: remedy}))
 	case runs.Count > 1:
-		out = append(out, runs.about(Finding{Severity: Error, Code: "HubTwice",
-			What: fmt.Sprintf("%d Deployments run a hub on this management cluster: the one that came later does nothing "+
-				"(docs/scale.md#several-hubs)", runs.Count), Remedy: remedy}))
+		at := "none of them has the Lease yet"
+		if l := f.Hub.Lease; l != nil {
+			at = fmt.Sprintf("the one in namespace %s has the Lease, and any other waits", l.Installation)
+		}
+		return one(runs.about(Finding{Severity: Warning, Code: "HubTwice",
+			What:   fmt.Sprintf("%d Deployments run a hub on this management cluster: %s (docs/scale.md#several-hubs)", runs.Count, at),
+			Remedy: "uninstall all but one (docs/uninstall.md)"}))
 	case len(f.Hub.Published) > 1:
 		o := Objects{}
 		for _, ns := range f.Hub.Published {
 			o.Add("ConfigMap " + ns + "/chandler-hub")
 		}
-		out = append(out, o.about(Finding{Severity: Warning, Code: "HubTwiceOnce",
-			What:   "hubs of several namespaces have published their flags here; one at the most runs now, as far as Leases and Deployments say",
+		return one(o.about(Finding{Severity: Warning, Code: "HubTwiceOnce",
+			What:   "hubs of several namespaces have published their flags here; one at the most runs now, as far as Deployments say",
 			Remedy: "delete the ConfigMap of the hub that is gone, or stop one of them if both run"}))
 	}
-	return out
-}
-
-// hubUnproven finds what says of itself that it is a hub, and of which nothing else does. It may be a hub that others do not recognize,
-// which runs outside the cluster (docs/adr/0030); or somebody has made it up, so it is no error.
-func hubUnproven(f *Facts) []Finding {
-	var o Objects
-	u := &f.Hub.Unproven
-	for _, l := range u.Leases {
-		if l.alive(f.Now) {
-			o.Add(fmt.Sprintf("Lease %s/%s, held by %s", l.Namespace, hubconfig.LeaseName, l.Holder))
-		}
-	}
-	for i := range u.Workloads {
-		if w := &u.Workloads[i]; w.Replicas > 0 {
-			o.Add("Deployment " + w.name())
-		}
-	}
-	why := "their accounts may not do a hub's work, so a hub takes no notice of them"
-	if u.Unasked {
-		why = "whether their accounts may do a hub's work could not be asked"
-	}
-	return some(o, Finding{Severity: Warning, Code: "HubUnproven",
-		What: "in other namespaces there is what looks like a second hub, as anybody may write it who may write there: " + why,
-		Remedy: "ask who has made it, and have him delete it. If a hub does run there, outside the cluster or without an account of its own, " +
-			"both work, and undo each other's work: uninstall one (docs/uninstall.md). If it is the only hub, --hub-namespace says where it is"})
+	return nil
 }
 
 // hubPods finds a hub without pods that are ready.
@@ -181,33 +143,20 @@ func hubRestarts(f *Facts) []Finding {
 	return out
 }
 
-// hubLeads finds a hub of which nobody leads.
+// hubLeads finds a hub of which no process leads.
 func hubLeads(f *Facts) []Finding {
-	if len(f.Hub.Leases) == 0 || slices.ContainsFunc(f.Hub.Leases, func(l Lease) bool { return l.alive(f.Now) }) {
+	l := f.Hub.Lease
+	if l == nil || l.alive(f.Now) {
 		return nil
 	}
-	l := f.Hub.Leases[0]
-	what := fmt.Sprintf("nobody leads: Lease %s/hub.chandler.dev has no holder", l.Namespace)
+	lease := hubconfig.LeaseNamespace + "/" + hubconfig.LeaseName
+	what := fmt.Sprintf("no hub leads: Lease %s has no holder", lease)
 	if l.Holder != "" {
-		what = fmt.Sprintf("nobody leads: %s has not renewed Lease %s/hub.chandler.dev for %s", l.Holder, l.Namespace,
+		what = fmt.Sprintf("no hub leads: %s has not renewed Lease %s for %s", l.Holder, lease,
 			excerpt.Duration(f.Now.Sub(l.Renewed).Truncate(time.Second)))
 	}
 	return one(Finding{Severity: Error, Code: "HubDoesNotLead", What: what + ", so nothing is delivered or removed",
-		Remedy: fmt.Sprintf("kubectl -n %s get pods,leases; a hub that runs and does not lead says why in its log", l.Namespace)})
-}
-
-// hubElects finds several replicas that all lead.
-func hubElects(f *Facts) []Finding {
-	var out []Finding
-	for i := range f.Hub.Workloads {
-		w := &f.Hub.Workloads[i]
-		if v, ok := flag(w.Args, "leader-elect"); w.Replicas > 1 && (!ok || v == "false") {
-			out = append(out, Finding{Severity: Error, Code: "HubWithoutElection",
-				What:   fmt.Sprintf("Deployment %s has %d replicas without --leader-elect, so all of them write", w.name(), w.Replicas),
-				Remedy: "add --leader-elect to its arguments"})
-		}
-	}
-	return out
+		Remedy: fmt.Sprintf("kubectl -n %s get pods; a hub that runs and does not lead says why in its log", l.Installation)})
 }
 
 // flag returns the value of a flag in arguments, and whether it is there; "true" without a value.

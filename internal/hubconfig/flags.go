@@ -21,8 +21,6 @@ const (
 	DefaultNamespace = "chandler-system"
 	// DefaultHubID is the hub's ID, unless a flag sets another one.
 	DefaultHubID = "chandler"
-	// LeaseName is the name of the Lease, in the hub's namespace, by which its replicas agree who leads.
-	LeaseName = "hub.chandler.dev"
 	// ConfigMapName is the name of the ConfigMap, in the hub's namespace, in which the hub publishes its shared flags
 	// for the command line.
 	ConfigMapName = "chandler-hub"

@@ -20,7 +20,6 @@ type Options struct {
 	MetricsAddress string
 	HealthAddress  string
 	ChartAddress   string
-	LeaderElection bool
 	LogLevel       string
 	LogEncoding    string
 	PprofAddress   string
@@ -58,7 +57,6 @@ func (o *Options) AddFlags(f *pflag.FlagSet, namespace string) {
 		"accept kubeconfigs in Secrets whose server is a Service of the management cluster")
 	f.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics, 0 for none")
 	f.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
-	f.BoolVar(&o.LeaderElection, "leader-elect", false, "run as one of several replicas")
 	f.BoolVar(&o.WithoutFence, "without-policies", false,
 		"be Ready also without the admission policies of config/policies: people may then write what only the hub should")
 	f.StringVar(&o.LogLevel, "log-level", "info", "debug, info or error")

@@ -18,7 +18,6 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/doctor"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/onehub"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -56,8 +55,6 @@ type examiner struct {
 	client client.Client
 	clock  *dates
 	facts  *doctor.Facts
-	// serves says which accounts may do a hub's work.
-	serves onehub.Ask
 	// namespaces are those with sets.
 	namespaces map[string]bool
 	// failing are the sources there that fail.

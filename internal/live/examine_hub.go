@@ -3,7 +3,6 @@
 package live
 
 import (
-	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,11 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/doctor"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/onehub"
 )
 
 // everywhere lists something in all namespaces. If the caller may not do that, it lists one namespace, and the facts say so.
@@ -41,15 +37,10 @@ func (e *examiner) everywhere(check doctor.Check, what, namespace string, empty 
 	return e.read(check, what+" in namespace "+namespace, e.pages(empty, take, opts...))
 }
 
-// hub looks for Deployments, Leases and ConfigMaps of hubs.
+// hub looks for Deployments and ConfigMaps of hubs, and for the Lease.
 func (e *examiner) hub() error {
 	f, at := e.facts, e.facts.HubNamespace
-	e.serves = e.mayServe()
-	var found []coordinationv1.Lease
-	leases := e.everywhere(doctor.CheckHub, "Leases", at, &coordinationv1.LeaseList{}, func(l client.ObjectList) bool {
-		found = append(found, l.(*coordinationv1.LeaseList).Items...)
-		return true
-	}, client.MatchingFields{"metadata.name": "hub." + hubv1.GroupVersion.Group})
+	lease := e.lease()
 	if now := e.clock.last(); !now.IsZero() {
 		f.Now = now // a Lease is renewed all the time
 	}
@@ -63,7 +54,7 @@ func (e *examiner) hub() error {
 	}, client.MatchingFields{"metadata.name": hubconfig.ConfigMapName})
 	take := func(l client.ObjectList) bool {
 		for _, d := range l.(*appsv1.DeploymentList).Items {
-			e.hubWorkload(&d)
+			f.Hub.Workloads = e.workload(f.Hub.Workloads, &d, doctor.CheckHub, []string{"chandler-hub", "hub"})
 		}
 		return true
 	}
@@ -72,85 +63,29 @@ func (e *examiner) hub() error {
 	if deployments { // one that an overlay has renamed
 		e.read(doctor.CheckHub, "Deployments in namespace "+at, e.pages(&appsv1.DeploymentList{}, take, client.InNamespace(at)))
 	}
-	for i := range found {
-		e.hubLease(&found[i])
-	}
-	f.Hub.Read = leases && deployments
+	f.Hub.Read = lease && deployments
 	return nil
 }
 
-// standing is what an account may do.
-type standing int
-
-const (
-	noHub standing = iota
-	isHub
-	unasked
-)
-
-// mayServe returns what asks the API server about accounts. The facts say once for each whom it could not ask about.
-func (e *examiner) mayServe() onehub.Ask {
-	return onehub.Once(func(review *authorizationv1.SubjectAccessReview) (bool, error) {
-		const what = "whether what looks like a hub in other namespaces may do a hub's work"
-		err := e.client.Create(e.ctx, review)
-		switch {
-		case apierrors.IsForbidden(err):
-			e.facts.Skip(doctor.CheckHub, what+": you may not create SubjectAccessReviews", "ask an administrator to run chandler doctor")
-		case err != nil:
-			e.facts.Skip(doctor.CheckHub, what+": "+err.Error(), "try again")
-		}
-		return review.Status.Allowed, err
-	})
-}
-
-// stands returns whether whom a review asks about may do a hub's work; nil asks about nobody.
-func (e *examiner) stands(review *authorizationv1.SubjectAccessReview) standing {
-	if review == nil {
-		return noHub
+// lease reads the Lease of the hubs. It returns false if that could not be looked at.
+func (e *examiner) lease() bool {
+	l := &coordinationv1.Lease{}
+	err := e.client.Get(e.ctx, client.ObjectKey{Namespace: hubconfig.LeaseNamespace, Name: hubconfig.LeaseName}, l)
+	if apierrors.IsNotFound(err) {
+		return true
 	}
-	switch is, err := e.serves(review); {
-	case err != nil:
-		return unasked
-	case is:
-		return isHub
+	if !e.read(doctor.CheckHub, "Leases of namespace "+hubconfig.LeaseNamespace, err) {
+		return false
 	}
-	return noHub
-}
-
-// hubWorkload notes a Deployment that may be a hub's. Who may write one in another namespace may give it the label of a hub.
-func (e *examiner) hubWorkload(d *appsv1.Deployment) {
-	h, programs, is := &e.facts.Hub, []string{"chandler-hub", "hub"}, isHub
-	if d.Namespace != e.facts.HubNamespace {
-		is = e.stands(onehub.Review(d.Namespace, cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")))
-	}
-	if is == isHub {
-		h.Workloads = e.workload(h.Workloads, d, doctor.CheckHub, programs)
-		return
-	}
-	h.Unproven.Workloads = e.workload(h.Unproven.Workloads, d, doctor.CheckHub, programs)
-	h.Unproven.Unasked = h.Unproven.Unasked || is == unasked
-}
-
-// hubLease notes a Lease that may be a hub's: also one that nobody owns, as on Kubernetes before 1.28, counts if a hub runs beside it.
-func (e *examiner) hubLease(l *coordinationv1.Lease) {
-	h, is := &e.facts.Hub, isHub
-	beside := func(w doctor.Workload) bool { return w.Namespace == l.Namespace }
-	if l.Namespace != e.facts.HubNamespace && !slices.ContainsFunc(h.Workloads, beside) {
-		is = e.stands(onehub.ReviewOwner(l))
-	}
-	if is == isHub {
-		h.Leases = append(h.Leases, leaseOf(l))
-		return
-	}
-	h.Unproven.Leases = append(h.Unproven.Leases, leaseOf(l))
-	h.Unproven.Unasked = h.Unproven.Unasked || is == unasked
+	e.facts.Hub.Lease = leaseOf(l)
+	return true
 }
 
 // maxHolder is how much is told of a holder's name, which anybody may have written. A pod's name and a UUID are shorter.
 const maxHolder = 120
 
-func leaseOf(l *coordinationv1.Lease) doctor.Lease {
-	out := doctor.Lease{Namespace: l.Namespace, Lasts: 15 * time.Second}
+func leaseOf(l *coordinationv1.Lease) *doctor.Lease {
+	out := &doctor.Lease{Installation: l.Labels[hubconfig.InstallationLabel], Lasts: 15 * time.Second}
 	if l.Spec.HolderIdentity != nil {
 		out.Holder = excerpt.Of(*l.Spec.HolderIdentity, maxHolder)
 	}

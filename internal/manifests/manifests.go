@@ -37,7 +37,7 @@ type Options struct {
 	Namespace, FluxNamespace string
 	// Image is the hub's, with its registry, and a tag or a digest.
 	Image string
-	// Args are the hub's, beside --leader-elect.
+	// Args are the hub's.
 	Args []string
 	// Replicas is how many pods the Deployment has; 0 for what config/manager says.
 	Replicas int
@@ -241,6 +241,13 @@ func teams(hub *unstructured.Unstructured, platform []string, namespace string) 
 	return out
 }
 
+func anys(texts []string) (out []any) {
+	for _, t := range texts {
+		out = append(out, t)
+	}
+	return out
+}
+
 // complete writes the image and the arguments into the Deployment.
 func (o Options) complete(u *unstructured.Unstructured) error {
 	if o.Replicas > 0 {
@@ -257,15 +264,8 @@ func (o Options) complete(u *unstructured.Unstructured) error {
 	if o.Image != "" {
 		c["image"] = o.Image
 	}
-	args, _ := c["args"].([]any)
-	for _, a := range o.Args {
-		args = append(args, a)
+	if len(o.Args) > 0 {
+		c["args"] = anys(o.Args)
 	}
-	c["args"] = args
 	return unstructured.SetNestedSlice(u.Object, containers, path...)
-}
-
-// Extra returns the arguments of an installed hub that Build would not write by itself.
-func Extra(args []string) []string {
-	return slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--leader-elect" })
 }

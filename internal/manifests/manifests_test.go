@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,11 +74,8 @@ func TestNames(t *testing.T) {
 	if seen["ValidatingAdmissionPolicyBinding chandler-teams-platform"] != "" {
 		t.Error("the hub's own namespace has a second binding")
 	}
-	if want := "args:[--leader-elect --hub-id=eu --platform-namespaces=a,platform]"; !strings.Contains(seen["Deployment chandler"], want) {
+	if want := "args:[--hub-id=eu --platform-namespaces=a,platform]"; !strings.Contains(seen["Deployment chandler"], want) {
 		t.Errorf("the Deployment has not %s", want)
-	}
-	if got := manifests.Extra([]string{"--leader-elect", "--hub-id=eu"}); !cmp.Equal(got, []string{"--hub-id=eu"}) {
-		t.Errorf("extra arguments are %v", got)
 	}
 }
 
@@ -138,7 +134,7 @@ func TestRefuse(t *testing.T) {
 		"Flux": {there: with(func(x *manifests.There) {
 			x.Deployment = deployment("hub:v0.1.0", map[string]string{"kustomize.toolkit.fluxcd.io/name": "hubs"})
 		}), image: "hub:v0.2.0", want: "change it in Git"},
-		"a second hub":        {there: with(func(x *manifests.There) { x.Elsewhere = []string{"Deployment other/chandler"} }), image: "hub:v0.2.0", want: "Deployment other/chandler"},
+		"a second hub":        {there: with(func(x *manifests.There) { x.Elsewhere = "other" }), image: "hub:v0.2.0", want: "already, in namespace other"},
 		"another ID":          {there: with(func(x *manifests.There) { x.HubID = "eu" }), image: "hub:v0.2.0", want: "-- --hub-id=eu"},
 		"an older one":        {there: good, image: "hub:v0.0.9", want: "v0.1.0 is installed"},
 		"an older one anyway": {there: good, image: "hub:v0.0.9", skew: true},
@@ -169,8 +165,8 @@ func TestRemoval(t *testing.T) {
 		"they are let go":        {manifests.Removal{Fleet: fleet, Addons: "orphan", Leads: true}, ""},
 		"nobody would do it":     {manifests.Removal{Fleet: fleet, Addons: "remove"}, "no hub leads"},
 		"Flux would undo it":     {manifests.Removal{Fleet: fleet, Addons: "remove", Leads: true, Applied: []string{"AddonSet a/b"}}, "Flux applies AddonSet a/b"},
-		"another hub's sets":     {manifests.Removal{Fleet: fleet, Addons: "remove", Leads: true, Elsewhere: []string{"Lease x"}}, "the sets may be its"},
-		"another hub needs CRDs": {manifests.Removal{CRDs: true, Elsewhere: []string{"Lease x"}}, "leave out --crds"},
+		"another hub's sets":     {manifests.Removal{Fleet: fleet, Addons: "remove", Leads: true, Elsewhere: "x"}, "the sets are its"},
+		"another hub needs CRDs": {manifests.Removal{CRDs: true, Elsewhere: "x"}, "leave out --crds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := tc.r.Refuse(); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {

@@ -8,6 +8,8 @@ import (
 	"path"
 	"strings"
 
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+
 	"github.com/Masterminds/semver/v3"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -29,8 +31,8 @@ type There struct {
 	Kubernetes string
 	// Deployment is the hub's, in the namespace of the installation; nil if there is none.
 	Deployment *appsv1.Deployment
-	// Elsewhere says what shows that a hub runs in another namespace.
-	Elsewhere []string
+	// Elsewhere is the namespace of another hub, which has the Lease; "" if there is none.
+	Elsewhere string
 	// HubID is what a hub of the namespace has published; "" if none has.
 	HubID string
 	// Unknown are fields of installed CRDs of ours that this build does not have, by the CRD.
@@ -70,10 +72,10 @@ func Refuse(there There, o Options, hubID, build string, skew bool) error {
 	if v, err := version.ParseGeneric(there.Kubernetes); err == nil && v.LessThan(version.MustParseGeneric(oldest)) {
 		return fmt.Errorf("the management cluster is Kubernetes %s, and the hub needs 1.30 or newer: upgrade it first", there.Kubernetes)
 	}
-	if len(there.Elsewhere) > 0 {
-		return fmt.Errorf("a hub is on this management cluster already (%s), and two undo each other's work: upgrade that one with "+
-			"--namespace, or uninstall it first (docs/uninstall.md). The Lease of a hub that is gone can be deleted",
-			strings.Join(there.Elsewhere, ", "))
+	if there.Elsewhere != "" {
+		return fmt.Errorf("a hub is on this management cluster already, in namespace %s, and two undo each other's work: upgrade that one with "+
+			"--namespace, or uninstall it first (docs/uninstall.md). If it is gone: kubectl -n %s delete lease %s", there.Elsewhere,
+			hubconfig.LeaseNamespace, hubconfig.LeaseName)
 	}
 	if there.HubID != "" && there.HubID != hubID {
 		return fmt.Errorf("the hub in namespace %s has --hub-id=%s, and would get %s: the ID never changes while add-ons are delivered. "+

@@ -31,16 +31,16 @@ type Removal struct {
 	Applied []string
 	// Leads says that a hub of the namespace lives.
 	Leads bool
-	// Elsewhere says what shows that another hub is there.
-	Elsewhere []string
+	// Elsewhere is the namespace of another hub, which has the Lease; "" if there is none.
+	Elsewhere string
 }
 
 // Refuse returns why the hub is not uninstalled, and what to do; nil if it is.
 func (r Removal) Refuse() error {
 	leaves := r.Addons == Remove || r.Addons == Orphan
 	switch {
-	case r.CRDs && len(r.Elsewhere) > 0:
-		return fmt.Errorf("another hub is on this management cluster (%s), and needs the CRDs: leave out --crds", strings.Join(r.Elsewhere, ", "))
+	case r.CRDs && r.Elsewhere != "":
+		return fmt.Errorf("another hub is on this management cluster, in namespace %s, and needs the CRDs: leave out --crds", r.Elsewhere)
 	case len(r.Fleet) == 0:
 		return nil
 	case r.Addons == "":
@@ -52,9 +52,8 @@ docs/uninstall.md has more`, and(r.Fleet))
 	case r.CRDs && !leaves:
 		return errors.New("deleting the CRDs deletes every AddonSet, and nobody knows any more what the Flux objects are for: leave out " +
 			"--crds, or write --addons=remove or --addons=orphan")
-	case leaves && len(r.Elsewhere) > 0:
-		return fmt.Errorf("another hub is on this management cluster (%s), and the sets may be its: write --addons=keep",
-			strings.Join(r.Elsewhere, ", "))
+	case leaves && r.Elsewhere != "":
+		return fmt.Errorf("another hub is on this management cluster, in namespace %s, and the sets are its: write --addons=keep", r.Elsewhere)
 	case leaves && !r.Leads:
 		return fmt.Errorf("no hub leads in namespace %s, so nobody would uninstall an add-on: start the hub first, or write --addons=keep",
 			r.Namespace)

@@ -202,8 +202,12 @@ func (w *World) mayGo(verb string, k apiserver.Key) bool {
 	return verb == "delete" && len(finalizers) == 0 || verb == "patch" && going && len(finalizers) == 1
 }
 
-// goes removes it, as somebody who was faster.
+// goes removes it, as another one who was faster, past the policies.
 func (w *World) goes(k apiserver.Key) {
+	w.pastPolicies(func() { w.goesNow(k) })
+}
+
+func (w *World) goesNow(k apiserver.Key) {
 	if nested(w.server.Get(k), "metadata", "deletionTimestamp") == nil {
 		w.refused(w.server.Delete("flux", k, apiserver.Preconditions{}))
 		return

@@ -129,7 +129,7 @@ func (c *commanded) again(t *testing.T) {
 
 func (c *commanded) refusals(t *testing.T) {
 	c.fails(t, "-- --hub-id=chandler", "install", "--image", hubImage, "--", "--hub-id=other")
-	c.fails(t, "Deployment chandler-system/chandler", "install", "--image", hubImage, "--namespace", "second")
+	c.fails(t, "already, in namespace chandler-system", "install", "--image", hubImage, "--namespace", "second")
 	c.fails(t, "v0.1.0 is installed", "install", "--image", "registry.example.org/chandler-hub:v0.0.9")
 	c.fails(t, "nothing is changed: there are 1 AddonSet, 1 ClusterRegistration and 1 AddonDelivery", "uninstall", "--yes")
 	c.fails(t, "leave out --crds", "uninstall", "--yes", "--addons=keep", "--crds")

@@ -191,7 +191,7 @@ func TestChartValues(t *testing.T) {
 			t.Errorf("%s is there", kind)
 		}
 	}
-	for name, binding := range map[string]string{"ClusterRoleBinding eu-hub": "", "RoleBinding eu-hub": "platform"} {
+	for name, binding := range map[string]string{"ClusterRoleBinding eu-hub": "", "RoleBinding eu-hub": "kube-system"} {
 		o := &unstructured.Unstructured{Object: made[name]}
 		subject := first(t, o.Object, "subjects")
 		if o.GetNamespace() != binding || subject["namespace"] != "platform" || subject["name"] != "eu" {

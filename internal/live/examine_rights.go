@@ -124,14 +124,10 @@ func (e *examiner) rights() error {
 	r := &e.facts.Rights
 	r.Account = fmt.Sprintf("system:serviceaccount:%s:%s", namespace, name)
 	var wanted []doctor.Right
-	err := manifests("rbac/role.yaml", func(kind string, text []byte) error {
+	err := manifests("rbac/role.yaml", func(_ string, text []byte) error {
 		role := rbacv1.Role{} // a ClusterRole reads the same
 		err := yaml.Unmarshal(text, &role)
-		in := ""
-		if kind == "Role" {
-			in = namespace
-		}
-		wanted = append(wanted, doctor.RightsOf(role.Rules, in)...)
+		wanted = append(wanted, doctor.RightsOf(role.Rules, role.Namespace)...)
 		return err
 	})
 	if err != nil {

@@ -149,7 +149,7 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 	case leaves:
 		return nil // the set's reconciler withdraws what is there: it sees the fleet, and so how much goes at once
 	case d != nil && d.DeletionTimestamp == nil && d.Spec.WithdrawAfter != nil:
-		return callOff(ctx, m.Client, d)
+		return m.takeBack(ctx, reg, key, set, d)
 	case set.selector == nil || !set.selector.Matches(reg):
 		return nil // it does not compile, and keeps the clusters that it has
 	case d == nil:
@@ -160,7 +160,7 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 	case d.DeletionTimestamp != nil:
 		return nil // made again when it is gone
 	case d.Spec.Withdrawal != "":
-		return callOff(ctx, m.Client, d)
+		return m.takeBack(ctx, reg, key, set, d)
 	}
 	is := gift{d.Spec.RevisionName, d.Spec.Start}
 	wanted := set.gives(client.ObjectKeyFromObject(reg), d.UID, is)
@@ -171,6 +171,17 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 		return nil
 	}
 	return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, wanted, d.UID) })
+}
+
+// takeBack takes a withdrawal back that was decided or is on its way, and gives the delivery what the set wants: no event tells of that again.
+func (m *Matcher) takeBack(ctx context.Context, reg *hubv1.ClusterRegistration, key types.NamespacedName, set compiled,
+	d *hubv1.AddonDelivery) error {
+	if err := callOff(ctx, m.Client, d); err != nil {
+		return err
+	}
+	stays := d.DeepCopy()
+	stays.Spec.WithdrawAfter, stays.Spec.Withdrawal = nil, ""
+	return m.match(ctx, reg, key, set, stays)
 }
 
 // gift is a revision, and how a cluster came to it.

@@ -45,7 +45,7 @@ func (r *Reconciler) objectsOf(ctx context.Context, d *hubv1.AddonDelivery) (mad
 	for _, o := range objects {
 		addon := o.GetLabels()[hubv1.AddonLabel]
 		switch {
-		case o.GetAnnotations()[hubv1.DeliveryAnnotation] != d.Name || o.GetName() != identity.FluxObject(r.Config.HubID, reg, addon):
+		case o.GetAnnotations()[hubv1.DeliveryAnnotation] != d.Name:
 		case o.GetDeletionTimestamp() != nil:
 			going = true
 		default:

@@ -30,7 +30,7 @@ func releaseOne(change func(*helmv2.HelmRelease)) *helmv2.HelmRelease {
 	return o
 }
 
-// TestObjectsOf: of one delivery those Flux objects count that the hub has made and that stay, of both kinds.
+// TestObjectsOf: of one delivery those Flux objects count that stay, of both kinds.
 func TestObjectsOf(t *testing.T) {
 	kustomization := func(addon string, change func(*kustomizev1.Kustomization)) *kustomizev1.Kustomization {
 		o := &kustomizev1.Kustomization{ObjectMeta: releaseOne(func(*helmv2.HelmRelease) {}).ObjectMeta}
@@ -43,7 +43,6 @@ func TestObjectsOf(t *testing.T) {
 	objects := []client.Object{
 		releaseOne(func(*helmv2.HelmRelease) {}),
 		kustomization("folder", nil),
-		kustomization("by-hand", func(o *kustomizev1.Kustomization) { o.Name = "mine" }),
 		kustomization("going", func(o *kustomizev1.Kustomization) {
 			o.Finalizers, o.DeletionTimestamp = []string{"x/y"}, &metav1.Time{Time: time.Now()}
 		}),

@@ -57,8 +57,6 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 		case d.UID != d.before.UID: // another one has taken its name, as the API server's answer says
 		case d.deletedByHand():
 			errs = append(errs, r.letBe(ctx, c, d))
-		case c.turnsBack(d, steps):
-			errs = append(errs, r.turnBack(ctx, c, d))
 		case !d.leaving || !d.gone():
 		case c.told(d):
 			errs = append(errs, r.release(ctx, c, d))
@@ -216,7 +214,7 @@ func (r *Reconciler) objectsLeft(ctx context.Context, c *cluster, namespace stri
 			return nil, fmt.Errorf("look for what is left: %w", err)
 		}
 		left = append(left, slices.DeleteFunc(list.Items, func(o metav1.PartialObjectMetadata) bool {
-			return !c.made(r.Config.HubID, &o) || o.DeletionTimestamp != nil && fluxstate.Finished(o.Finalizers)
+			return !c.made(&o) || o.DeletionTimestamp != nil && fluxstate.Finished(o.Finalizers)
 		})...)
 	}
 	return left, nil

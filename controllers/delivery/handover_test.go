@@ -5,12 +5,8 @@ package delivery
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"testing"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -20,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
@@ -53,31 +48,6 @@ func (m *room) pause(paused bool) {
 			Type: hubv1.SuspendedCondition, Status: metav1.ConditionTrue, Reason: hubv1.PausedReason, Message: "paused", LastTransitionTime: metav1.NewTime(m.clock.Now()),
 		})
 	})
-}
-
-// Nothing changes hands on a cluster that is paused, or whose breaker is open: the new object could not be made, and nobody would
-// deliver what the old one has let go. When that is over, it changes hands without being uninstalled.
-func TestHandOverWaitsForAPause(t *testing.T) {
-	for name, addon := range map[string]func(string, ...map[string]any) map[string]any{"HelmRelease": releaseAddon, "Kustomization": kustomizationAddon} {
-		t.Run(name, func(t *testing.T) {
-			m := moving(t, addon("app"), addon("renamed"))
-			m.pause(true)
-			m.move()
-			m.settle()
-			if o := m.object(roomCluster, "app"); o == nil || o.GetDeletionTimestamp() != nil || m.object(roomCluster, "renamed") != nil {
-				t.Fatalf("the old object: %v; let go: %v", o, m.released)
-			}
-			m.pause(false)
-			m.settle()
-			if m.object(roomCluster, "app") != nil || m.object(roomCluster, "renamed") == nil || len(m.released) != 1 || len(m.uninstalled) > 0 {
-				t.Errorf("after the pause: let go %v, uninstalled %v", m.released, m.uninstalled)
-			}
-			m.settle()
-			if got := m.orphans(roomCluster); len(got) > 0 {
-				t.Errorf("what goes on is said to be an orphan: %v", got)
-			}
-		})
-	}
 }
 
 // What a set is to take over stays while nobody knows what is in its revision, and goes on when somebody does. A cache that is behind is not
@@ -117,107 +87,36 @@ func TestHandOverToARevisionThatIsNotKnown(t *testing.T) {
 	}
 }
 
-// What has left one hand and never came into the other is told of, however the sets go, and also by a hub that has started again.
-func TestHandOverThatIsNotFinished(t *testing.T) {
+// TestMovedKeepsItsObject: an add-on that is moved to another set, under another name, goes on with the object that is there, also if its
+// cluster is paused meanwhile; the next add-on of the old name has an object of its own.
+func TestMovedKeepsItsObject(t *testing.T) {
 	for name, addon := range map[string]func(string, ...map[string]any) map[string]any{"HelmRelease": releaseAddon, "Kustomization": kustomizationAddon} {
 		t.Run(name, func(t *testing.T) {
 			m := moving(t, addon("app"), addon("renamed"))
-			m.failing = func(what string) (error, bool) {
-				if strings.HasPrefix(what, "apply") {
-					return errors.New("an admission webhook denies it"), false
-				}
-				return nil, false
-			}
+			there := m.object(roomCluster, "app")
+			m.pause(true)
 			m.move()
 			m.settle()
-			if o := m.object(roomCluster, "app"); o == nil || !fluxstate.Of(o).Finished || m.object(roomCluster, "renamed") != nil {
-				t.Fatalf("it is still in one of two hands, or nothing remembers it: %v", o)
-			}
-			m.restart()
-			m.withdraw(roomCluster, "old")
-			m.withdraw(roomCluster, "new")
+			m.pause(false)
 			m.settle()
-			if m.delivery(roomCluster, "new") != nil {
-				t.Fatalf("the delivery hangs: %+v", m.delivery(roomCluster, "new").Status)
+			o := there.DeepCopyObject().(client.Object)
+			m.must(m.api.Get(t.Context(), client.ObjectKeyFromObject(there), o))
+			if o.GetUID() != there.GetUID() || o.GetLabels()[hubv1.AddonLabel] != "renamed" || o.GetLabels()[hubv1.AddonSetLabel] != "new" {
+				t.Errorf("it is %s, with labels %v", o.GetUID(), o.GetLabels())
 			}
-			got := m.orphans(roomCluster)
-			if m.object(roomCluster, "app") != nil || len(got) != 1 || got[0].Addon != "app" || len(m.told) == 0 {
-				t.Errorf("orphans: %+v, events: %v", got, m.told)
+			if len(m.released)+len(m.uninstalled) > 0 || len(m.objects()) != 2 {
+				t.Errorf("let go %v, uninstalled %v; there are %v", m.released, m.uninstalled, m.objects())
+			}
+			edit(m, "flux-system", m.delivery(roomCluster, "old").Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf("old", "1") })
+			m.settle()
+			again := m.object(roomCluster, "app")
+			if m.object(roomCluster, "renamed") == nil || name == "Kustomization" && (again == nil || again.GetName() == there.GetName()) {
+				t.Errorf("what has the old name now is %v", again)
+			}
+			if name == "HelmRelease" && again != nil { // its Helm release is the other one's
+				t.Errorf("two have one release: %v", again)
 			}
 		})
-	}
-}
-
-// What has come into the other hand, and Flux has not looked at there, Flux would leave behind: it is given the time to look. If it cannot
-// make it its own, that is told.
-func TestHandOverThatFluxHasNotNoted(t *testing.T) {
-	for name, addon := range map[string]func(string, ...map[string]any) map[string]any{"HelmRelease": releaseAddon, "Kustomization": kustomizationAddon} {
-		for _, fails := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, fails: %t", name, fails), func(t *testing.T) {
-				m := moving(t, addon("app"), addon("renamed"))
-				m.busy = true
-				m.move()
-				m.settle()
-				if o := m.object(roomCluster, "app"); o == nil || !fluxstate.Of(o).Finished || m.object(roomCluster, "renamed") == nil {
-					t.Fatalf("it has not changed hands, or nothing remembers it: %v", o)
-				}
-				m.restart()
-				m.withdraw(roomCluster, "new")
-				m.settle()
-				if o := m.object(roomCluster, "renamed"); o == nil || o.GetDeletionTimestamp() != nil {
-					t.Fatal("it is gone, and Flux has noted nothing")
-				}
-				if m.busy = fails; fails {
-					m.quietly(func() { m.must(m.api.Update(t.Context(), refusing(m.object(roomCluster, "renamed")))) })
-				}
-				m.settle()
-				got := m.orphans(roomCluster)
-				if m.object(roomCluster, "app") != nil || m.object(roomCluster, "renamed") != nil || m.delivery(roomCluster, "new") != nil {
-					t.Fatalf("it stays: %+v", m.delivery(roomCluster, "new").Status)
-				}
-				if fails && (len(got) == 0 || len(m.told) == 0) || !fails && (len(got) > 0 || len(m.uninstalled) != 1) {
-					t.Errorf("orphans: %+v, uninstalled: %v", got, m.uninstalled)
-				}
-			})
-		}
-	}
-}
-
-// refusing is what Flux makes of an object whose chart or source it cannot have.
-func refusing(obj client.Object) client.Object {
-	not := metav1.Condition{Type: hubv1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "ArtifactFailed", Message: "not found"}
-	switch o := obj.(type) {
-	case *helmv2.HelmRelease:
-		apimeta.SetStatusCondition(&o.Status.Conditions, not)
-	case *kustomizev1.Kustomization:
-		apimeta.SetStatusCondition(&o.Status.Conditions, not)
-	}
-	return obj
-}
-
-// What was about to change hands, and has not, is in the old one: it is uninstalled from there, and nobody calls it an orphan.
-func TestHandOverThatHasNotBegun(t *testing.T) {
-	m := moving(t, releaseAddon("app"), releaseAddon("renamed"))
-	m.failing = func(what string) (error, bool) {
-		if strings.HasPrefix(what, "delete") || strings.HasPrefix(what, "patch *v2") {
-			return errors.New("cut off"), false
-		}
-		return nil, false
-	}
-	m.move()
-	m.settle()
-	if m.object(roomCluster, "app") == nil {
-		t.Fatal("it is gone")
-	}
-	m.failing = nil
-	m.withdraw(roomCluster, "old")
-	m.withdraw(roomCluster, "new")
-	m.settle()
-	if got := m.orphans(roomCluster); len(got) > 0 || len(m.uninstalled) != 2 || len(m.released) > 0 {
-		t.Errorf("orphans: %+v; uninstalled: %v, let go: %v", got, m.uninstalled, m.released)
-	}
-	if left := m.object(roomCluster, "app"); left != nil {
-		t.Errorf("left: %v", left)
 	}
 }
 

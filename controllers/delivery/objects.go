@@ -251,7 +251,7 @@ func (c *cluster) planInput(scope string, config *hubconfig.Config) plan.Input {
 			in.Desired = append(in.Desired, want)
 		}
 	}
-	c.await(scope, in.Desired, config)
+	c.keepMoved(scope, in.Desired, config)
 	for k, o := range c.objects {
 		if c.scope(cmp.Or(o.adopter, k.Namespace)) != scope {
 			continue // what is adopted is in the plan of who adopts it, whoever governs its namespace
@@ -272,6 +272,22 @@ func (c *cluster) planInput(scope string, config *hubconfig.Config) plan.Input {
 		return teardown.Addon(c.removal(o, config))
 	}
 	return in
+}
+
+// keepMoved notes the objects that stay because nobody knows now what the add-on should be that goes on with them, unless another one does. A
+// platform set does not wait for a tenant's add-on: the tenant would have a veto.
+func (c *cluster) keepMoved(scope string, desired []plan.Desired, config *hubconfig.Config) {
+	for _, d := range c.deliveries {
+		if c.scope(d.Namespace) != scope {
+			continue
+		}
+		for k, why := range d.Keeps {
+			vetoed := config.IsPlatform(k.Namespace) && !config.IsPlatform(d.Namespace)
+			if !vetoed && !slices.ContainsFunc(desired, func(o plan.Desired) bool { return o.Key == k }) {
+				c.awaited[k] = why
+			}
+		}
+	}
 }
 
 // desired returns what the plan needs to know of a wanted object, without the observed one.

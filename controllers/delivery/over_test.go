@@ -40,7 +40,7 @@ func TestOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{}, set: &hubv1.AddonSet{}, result: &render.Result{Objects: []render.Object{{Addon: "a", Kind: "HelmRelease", Namespace: "ns", Name: "one-a",
-				MovedFrom: []hubv1.MovedAddon{{AddonSet: "giver", Namespace: "ns", Name: "old"}}}}}}
+				MovedFrom: []hubv1.MovedAddon{{AddonSet: "giver", Namespace: "from", Name: "old"}}}}}}
 			d.Name, d.Namespace, d.Status.Addons, d.selected = "d", "ns", tc.addons, true
 			d.before = d.AddonDelivery
 			if !tc.stays {
@@ -57,7 +57,10 @@ func TestOver(t *testing.T) {
 			}
 			if tc.heir != "" {
 				k := plan.Key{Kind: "HelmRelease", Namespace: "ns", Name: "one-old"}
-				heir := plan.Key{Kind: k.Kind, Namespace: k.Namespace, Name: tc.heir}
+				if tc.other != "" {
+					k.Namespace = "from"
+				}
+				heir := plan.Key{Kind: k.Kind, Namespace: "ns", Name: tc.heir}
 				c.objects[k] = &object{Observed: plan.Observed{Key: k, Addon: "old", Finished: true, Heir: heir, Left: []string{"Helm release old/old"}}, delivery: "d"}
 				if tc.other != "" {
 					c.objects[k].delivery, c.objects[k].Set = "of-"+tc.other, tc.other

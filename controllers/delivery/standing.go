@@ -16,7 +16,6 @@ import (
 	"github.com/chandler-hub/chandler/controllers/reach"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
-	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -51,18 +50,18 @@ func (r *Reconciler) reachOf(ctx context.Context, c *cluster, namespace string) 
 	return from, err
 }
 
-// ours returns whether the hub made a Flux object that has the cluster's label: it has the name that the hub gives,
-// or belongs to a delivery that exists. In a namespace out of reach, only the latter counts, unless its Team still has its
-// rights on the cluster, and Flux needs them for the object.
+// ours returns whether the hub looks after a Flux object that has the cluster's label, which nobody else may put on one (config/policies). In a
+// namespace out of reach it does only if the object belongs to a delivery that exists, or its Team still has its rights on the cluster, and
+// Flux needs them for the object.
 func (r *Reconciler) ours(ctx context.Context, c *cluster, obj metav1.Object) (bool, error) {
 	if _, err := r.reachOf(ctx, c, obj.GetNamespace()); err != nil {
 		return false, err
 	}
-	return c.made(r.Config.HubID, obj), nil
+	return c.made(obj), nil
 }
 
 // made is ours for an object of a namespace whose reach has been read.
-func (c *cluster) made(hubID string, obj metav1.Object) bool {
+func (c *cluster) made(obj metav1.Object) bool {
 	if c.delivery(obj.GetNamespace(), obj.GetAnnotations()[hubv1.DeliveryAnnotation]) != nil {
 		return true
 	}
@@ -70,7 +69,7 @@ func (c *cluster) made(hubID string, obj metav1.Object) bool {
 		(finished || c.rights(obj.GetNamespace()) == nil) {
 		return false
 	}
-	return obj.GetName() == identity.FluxObject(hubID, c.key, obj.GetLabels()[hubv1.AddonLabel])
+	return true
 }
 
 // selects returns whether the set of a delivery selects the cluster now. Parsing a selector costs something, so

@@ -90,18 +90,8 @@ type Portion struct {
 	Yields map[plan.Key]bool
 	// NotOwned maps each add-on whose release belongs to somebody else to a text that names the owner.
 	NotOwned map[string]string
-	// Awaits are objects that another add-on will take over, once it can be delivered.
-	Awaits map[plan.Key]Await
-}
-
-// Await says for which add-on an object stays.
-type Await struct {
-	// Addon names that add-on, or the part of it that has to do with the object; empty if no add-on is known. Why is a text
-	// for the status.
-	Addon, Why string
-	// Known is true if it is known what the add-on will deliver in place of the object. By is that; nil for nothing.
-	Known bool
-	By    *render.Object
+	// Keeps are objects that stay because an add-on is to take them over, and cannot now. The text says that.
+	Keeps map[plan.Key]string
 }
 
 // Wanted is an object to be delivered.
@@ -134,10 +124,11 @@ func Assemble(in Input) []Portion {
 	}
 	for range in.Deliveries {
 		a.out = append(a.out, Portion{Lost: map[string]string{}, HandedOver: map[string]bool{}, NotOwned: map[string]string{},
-			Awaits: map[plan.Key]Await{}, Yields: map[plan.Key]bool{}})
+			Keeps: map[plan.Key]string{}, Yields: map[plan.Key]bool{}})
 	}
+	a.names()
 	a.decide()
-	a.await()
+	a.keep()
 	a.link()
 	a.gates()
 	return a.out
@@ -148,6 +139,12 @@ type assembler struct {
 	live    map[plan.Key]*Live
 	out     []Portion
 	winners map[string]winner // by add-on
+	// takes are the live objects that objects of deliveries go on with by movedFrom.
+	takes map[*render.Object]*Live
+	// given are the live objects that their own sets give to another add-on of theirs.
+	given map[plan.Key]bool
+	// taken are those that something goes on with that delivers the same.
+	taken map[plan.Key]bool
 }
 
 // winner is the delivery that delivers an add-on.
@@ -209,76 +206,11 @@ func (a *assembler) claims() (claims []claim, entries []entry) {
 				continue // its object was claimed above, and if it has none, none is made
 			}
 			c := a.claim(d, o.Addon, o.Release, Key(o))
-			c.Over, c.Given, c.Promised = d.Over[o.Addon], a.given(i, o), a.promised(i, o)
-			for _, l := range a.moved(d, o) {
-				if goesOnWith(o, l) {
-					c.Moved = append(c.Moved, l.Addon)
-				}
-			}
+			c.Over, c.Takes = d.Over[o.Addon], a.takes[o] != nil
 			claims, entries = append(claims, c), append(entries, entry{i, o, nil})
 		}
 	}
 	return claims, entries
-}
-
-// given returns whether an add-on of a delivery asks for something new under its name, and what runs under that name is to
-// go on as another set's: that set says so by movedFrom.
-func (a *assembler) given(delivery int, o *render.Object) bool {
-	d := &a.in.Deliveries[delivery]
-	return slices.ContainsFunc(a.in.Live, func(l Live) bool {
-		own := l.Delivery == d.Name && l.Key.Namespace == d.Namespace && l.Addon == o.Addon
-		return own && !l.Going && l.Key != Key(o) && a.taken(delivery, &l)
-	})
-}
-
-// promised returns whether what runs under the name of an add-on is another set's, is something else than the add-on asks for,
-// and is to go on under another name.
-func (a *assembler) promised(delivery int, o *render.Object) bool {
-	d := &a.in.Deliveries[delivery]
-	return slices.ContainsFunc(a.in.Live, func(l Live) bool {
-		own := l.Delivery == d.Name && l.Key.Namespace == d.Namespace
-		return !own && l.Addon == o.Addon && !l.Going && !(goesOnWith(o, &l) && isRelease(o, &l)) && a.renamedTo(delivery, &l)
-	})
-}
-
-// renamedTo returns whether an add-on of another delivery than this one is to go on with a live object under another name, and
-// the name is free in its own set.
-func (a *assembler) renamedTo(delivery int, l *Live) bool {
-	for i := range a.in.Deliveries {
-		d := &a.in.Deliveries[i]
-		if !a.mayTake(delivery, i) {
-			continue
-		}
-		named := func(o render.Object) bool { return o.Addon == l.Addon }
-		goesOn := func(o render.Object) bool { return MovesFrom(&o, l) && goesOnWith(&o, l) }
-		if !slices.ContainsFunc(d.Result.Objects, named) && slices.ContainsFunc(d.Result.Objects, goesOn) {
-			return true
-		}
-	}
-	return false
-}
-
-// mayTake returns whether what the second delivery is to go on with counts for what the first one claims. A tenant's movedFrom, and what he
-// has made by hand, say nothing about which of two platform sets wins.
-func (a *assembler) mayTake(delivery, other int) bool {
-	first, d := &a.in.Deliveries[delivery], &a.in.Deliveries[other]
-	return other != delivery && !d.Leaving && d.Result != nil && (d.Platform || !first.Platform)
-}
-
-// taken returns whether an add-on of another delivery than this one is to go on with a live object.
-func (a *assembler) taken(delivery int, l *Live) bool {
-	for i := range a.in.Deliveries {
-		d := &a.in.Deliveries[i]
-		if !a.mayTake(delivery, i) {
-			continue
-		}
-		if slices.ContainsFunc(d.Result.Objects, func(o render.Object) bool {
-			return slices.ContainsFunc(o.MovedFrom, func(m hubv1.MovedAddon) bool { return l.isOf(m, m.Name) }) && goesOnWith(&o, l)
-		}) {
-			return true
-		}
-	}
-	return false
 }
 
 // keepTogether makes an add-on of manifests lose together with its CustomResourceDefinitions, which are a release of
@@ -328,8 +260,9 @@ func (a *assembler) claim(d *Delivery, addon string, release hubv1.HelmReleaseId
 	l := a.live[key]
 	return claim{
 		Namespace: d.Namespace, Set: d.Set, Platform: d.Platform, Priority: d.Priority, Addon: addon, Ends: d.Ends,
-		Incumbent: l != nil && l.Delivery == d.Name,
+		Incumbent: l != nil && l.of(d) && l.Addon == addon && !a.given[key],
 		Since:     d.Since,
+		Key:       key,
 		Release:   compile.Release{Namespace: release.StorageNamespace, Name: release.Name},
 	}
 }
@@ -362,7 +295,7 @@ func (a *assembler) settle(addon string, e entry, v verdict, to plan.Key) {
 	out := &a.out[e.delivery]
 	if !v.Won {
 		out.Lost[addon] = v.Reason
-		if slices.ContainsFunc(a.moved(&a.in.Deliveries[e.delivery], e.object), func(l *Live) bool { return l.Key == to }) {
+		if l := a.takes[e.object]; l != nil && l.Key == to {
 			out.HandedOver[addon] = true
 		}
 		return
@@ -379,7 +312,7 @@ func (a *assembler) settle(addon string, e entry, v verdict, to plan.Key) {
 		return
 	}
 	w := Wanted{Object: *e.object}
-	for _, l := range a.moved(&a.in.Deliveries[e.delivery], e.object) {
+	for _, l := range a.moved(e.object) {
 		w.Predecessors = append(w.Predecessors, l.Key)
 	}
 	if a.live[key] == nil {
@@ -391,37 +324,24 @@ func (a *assembler) settle(addon string, e entry, v verdict, to plan.Key) {
 	a.winners[addon] = winner{e.delivery, key, false}
 }
 
-// MovesFrom returns whether an object of a delivery takes over a live one by movedFrom.
-func MovesFrom(o *render.Object, l *Live) bool {
-	return l.Key != Key(o) && slices.ContainsFunc(o.MovedFrom, func(m hubv1.MovedAddon) bool { return l.isOf(m, m.Name) })
-}
-
-// moved returns the live objects that an object of a delivery takes over by movedFrom. It returns none if the object
+// moved returns the live objects of other namespaces that an object of a delivery takes over by movedFrom. It returns none if the object
 // itself exists already.
-func (a *assembler) moved(d *Delivery, o *render.Object) []*Live {
-	if l := a.live[Key(o)]; l != nil && l.Delivery == d.Name {
+func (a *assembler) moved(o *render.Object) []*Live {
+	if a.live[Key(o)] != nil {
 		return nil
 	}
 	var out []*Live
-	for _, m := range o.MovedFrom {
-		for i := range a.in.Live {
-			if l := &a.in.Live[i]; l.isOf(m, m.Name) && l.Key != Key(o) {
-				out = append(out, l)
-			}
+	for i := range a.in.Live {
+		if l := &a.in.Live[i]; MovesFrom(o, l) {
+			out = append(out, l)
 		}
 	}
 	return out
 }
 
-// goesOnWith returns whether an object can take over the workload of a live one without reinstalling it. If it
-// cannot, the live object either goes, or belongs to another set that has an add-on of that name.
-func goesOnWith(o *render.Object, l *Live) bool {
-	return l.Key.Kind == o.Kind && l.Content == Content(o) // a renamed HelmRelease keeps its release
-}
-
-// isRelease returns whether an object asks for the Helm release of a live one; true of two Kustomizations.
-func isRelease(o *render.Object, l *Live) bool {
-	return o.Release.Name == l.Release.Name && o.Release.StorageNamespace == l.Release.StorageNamespace
+// MovesFrom returns whether an object of a delivery takes over a live one of another namespace by movedFrom.
+func MovesFrom(o *render.Object, l *Live) bool {
+	return l.Key.Namespace != o.Namespace && slices.ContainsFunc(o.MovedFrom, func(m hubv1.MovedAddon) bool { return l.isOf(m, m.Name) })
 }
 
 // isOf returns whether a live object is the add-on that a movedFrom names.

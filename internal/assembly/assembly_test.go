@@ -44,7 +44,7 @@ func TestAssemble(t *testing.T) {
 			},
 			"s: lost a: AddonSet flux-system/t delivers add-on \"a\": what runs under that name has been moved there\nt: a",
 		},
-		"WhatWasRenamedComesBeforeAStrongerSetsAddonOfItsOldName": {
+		"AStrongerSetsOtherFolderIsNewBesideWhatWasRenamed": {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{
 					delivery("s", with(object("ks b"), func(o *render.Object) {
@@ -54,9 +54,9 @@ func TestAssemble(t *testing.T) {
 				},
 				Live: []assembly.Live{live("s", object("ks a"), true)},
 			},
-			"s: b for(Kustomization flux-system/one-a)\nt: lost a: AddonSet flux-system/s delivers add-on \"a\": what runs under that name has been moved there",
+			"s: b as(one-a)\nt: a",
 		},
-		"WhatWasRenamedComesBeforeAStrongerSetsOtherReleaseOfItsOldName": {
+		"AStrongerSetsOtherReleaseIsNewBesideWhatWasRenamed": {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{
 					delivery("s", with(object("b"), func(o *render.Object) {
@@ -67,9 +67,9 @@ func TestAssemble(t *testing.T) {
 				},
 				Live: []assembly.Live{live("s", object("a"), true)},
 			},
-			"s: b for(HelmRelease flux-system/one-a)\nt: lost a: AddonSet flux-system/s delivers add-on \"a\": what runs under that name has been moved there",
+			"s: b as(one-a)\nt: a",
 		},
-		"AStrongerSetsAddonGoesOnWithWhatWasRenamed": {
+		"AStrongerSetsAddonIsNewBesideWhatWasRenamed": {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{
 					delivery("s", with(object("ks b"), func(o *render.Object) {
@@ -79,7 +79,7 @@ func TestAssemble(t *testing.T) {
 				},
 				Live: []assembly.Live{live("s", object("ks a"), true)},
 			},
-			"s: lost b: AddonSet flux-system/t delivers add-on \"a\": its priority is 1, and this set's is 0 (for now)\nt: a",
+			"s: b as(one-a)\nt: a",
 		},
 		"WhatATenantHasRenamedDecidesNothingBetweenPlatformSets": {
 			assembly.Input{
@@ -95,10 +95,9 @@ func TestAssemble(t *testing.T) {
 					l.Release.StorageNamespace = "other"
 				})},
 			},
-			"s: a\nt: lost a: AddonSet flux-system/s delivers add-on \"a\": its priority is 1, and this set's is 0\n" +
-				"u: lost b: AddonSet flux-system/s delivers add-on \"a\": platform sets win over others",
+			"s: a\nt: lost a: AddonSet flux-system/s delivers add-on \"a\": its priority is 1, and this set's is 0\nu: b for(HelmRelease tenants/one-a)",
 		},
-		"WhatATenantHasRenamedIsPromisedAmongTenants": {
+		"WhatATenantHasRenamedIsNoConcernOfOthers": {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{
 					tenants(with(delivery("s", with(object("a"), func(o *render.Object) { o.Release.StorageNamespace = "other" })),
@@ -109,7 +108,7 @@ func TestAssemble(t *testing.T) {
 				},
 				Live: []assembly.Live{with(live("u", object("a"), true), ofTenants)},
 			},
-			"s: lost a: AddonSet tenants/u delivers add-on \"a\": what runs under that name has been moved there\nu: b for(HelmRelease tenants/one-a)",
+			"s: a\nu: b for(HelmRelease tenants/one-a)",
 		},
 		"AcrossKindsWaits": {
 			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", object("ks a", "b"), object("b"))}},
@@ -278,7 +277,7 @@ func TestAssemble(t *testing.T) {
 				}))},
 				Live: []assembly.Live{live("s", object("old"), true)},
 			},
-			"s: new for(HelmRelease flux-system/one-old)",
+			"s: new as(one-old)",
 		},
 		"MovedLongAgo": {
 			assembly.Input{
@@ -293,11 +292,11 @@ func TestAssemble(t *testing.T) {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{renamed(delivery("s", with(object("new"), func(o *render.Object) {
 					o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "old"}}
-				}))), with(delivery("t", object("ks new")), func(d *assembly.Delivery) { d.Priority = 5 })},
+				}))), with(delivery("t", object("new")), func(d *assembly.Delivery) { d.Priority = 5 })},
 				Live: []assembly.Live{live("s", object("old"), true)},
 			},
 			"s: lost new: AddonSet flux-system/t delivers add-on \"new\": its priority is 5, and this set's is 0\n" +
-				"s: one-old stays: add-on \"new\" of AddonSet flux-system/s is to take it over, and cannot be delivered here now (as HelmRelease new)\nt: new",
+				"s: one-old stays: add-on \"new\" of AddonSet flux-system/s is to take it over, and cannot be delivered here now\nt: new",
 		},
 		"ARenamedAddonThatDoesNotComeOutStaysUnderItsOldName": {
 			assembly.Input{
@@ -315,20 +314,8 @@ func TestAssemble(t *testing.T) {
 			},
 			"s: lost new-crds: AddonSet flux-system/u delivers add-on \"new-crds\": its priority is 5, and this set's is 0\n" +
 				"s: lost new: AddonSet flux-system/t delivers add-on \"new\": its priority is 5, and this set's is 0\n" +
-				"s: one-old stays: add-on \"new\" of AddonSet flux-system/s is to take it over, and cannot be delivered here now (as HelmRelease new)\n" +
-				"s: one-old-crds stays: add-on \"new\" of AddonSet flux-system/s is to take it over, and cannot be delivered here now " +
-				"(as HelmRelease new-crds)\nt: new\nu: new-crds",
-		},
-		"OfTwoThatAreToTakeOneOverNobodyKnowsWhichWill": {
-			assembly.Input{
-				Deliveries: []assembly.Delivery{with(renamed(delivery("s", object("new"), object("also"))), func(d *assembly.Delivery) {
-					d.Moves["also"] = d.Moves["new"]
-				}), with(delivery("t", object("new"), object("also")), func(d *assembly.Delivery) { d.Priority = 5 })},
-				Live: []assembly.Live{live("s", object("old"), true)},
-			},
-			"s: lost also: AddonSet flux-system/t delivers add-on \"also\": its priority is 5, and this set's is 0\n" +
-				"s: lost new: AddonSet flux-system/t delivers add-on \"new\": its priority is 5, and this set's is 0\n" +
-				"s: one-old stays: add-on \"also\" of AddonSet flux-system/s is to take it over, and cannot be delivered here now\nt: also\nt: new",
+				"s: one-old stays: add-on \"new\" of AddonSet flux-system/s is to take it over, and cannot be delivered here now\n" +
+				"s: one-old-crds stays: add-on \"new\" of AddonSet flux-system/s is to take it over, and cannot be delivered here now\nt: new\nu: new-crds",
 		},
 		"ARenamedAddonThatIsNotForThisClusterGoes": {
 			assembly.Input{
@@ -344,7 +331,7 @@ func TestAssemble(t *testing.T) {
 				})), delivery("t", object("old"))},
 				Live: []assembly.Live{live("t", object("old"), true)},
 			},
-			"s: lost new: AddonSet flux-system/t delivers add-on \"old\": it was there first (for now)\nt: old",
+			"s: lost new: AddonSet flux-system/t delivers HelmRelease flux-system/one-old, as its add-on \"old\": it was there first (for now)\nt: old",
 		},
 		"RenamedAndItsSetHasTheOldNameAgain": {
 			assembly.Input{
@@ -353,8 +340,7 @@ func TestAssemble(t *testing.T) {
 				}), object("ks old"))},
 				Live: []assembly.Live{live("s", object("ks old"), true)},
 			},
-			"s: lost new: AddonSet flux-system/s delivers add-on \"old\": it was there first (for now)\ns: old gate(stays as it is: " +
-				"add-on \"new\" of the same AddonSet had this name before (movedFrom), and cannot take it over while this add-on exists. Remove one of the two add-ons, or the movedFrom)",
+			"s: lost old: AddonSet flux-system/s delivers Kustomization flux-system/one-old, as its add-on \"new\": what runs under that name has been moved there\ns: new as(one-old)",
 		},
 		"RenamedAndItsSetHasTheOldNameAgainOnANewCluster": {
 			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *render.Object) {
@@ -385,14 +371,14 @@ func TestAssemble(t *testing.T) {
 			}), object("ks between", "old"), object("old"))}},
 			"s: between gate(waits for add-on \"old\" (HelmRelease) to be Ready)\ns: new gate(waits for add-on \"between\" (Kustomization) to be Ready)\ns: old",
 		},
-		"MovedIntoAnotherNamespaceAndAnotherSetHasTheOldName": {
+		"WhatDeliversTheSameComesFirst": {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{delivery("s", with(object("ks new"), func(o *render.Object) {
 					o.TargetNamespace, o.MovedFrom = "elsewhere", []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "old"}}
 				})), delivery("t", object("ks old"))},
 				Live: []assembly.Live{live("s", object("ks old"), true)},
 			},
-			"s: new for(Kustomization flux-system/one-old)\nt: old",
+			"s: new\nt: old",
 		},
 		"ManifestsAreLostWhole": {
 			assembly.Input{Deliveries: []assembly.Delivery{

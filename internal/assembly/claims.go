@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/plan"
 )
 
 // claim is one add-on that one delivery wants on the cluster.
@@ -26,10 +27,6 @@ type claim struct {
 	// class it wins, whatever the priority: otherwise its workload would have two owners. A platform set wins against
 	// it all the same.
 	Held bool
-	// Promised is true if the add-on asks for something else than what runs under its name, which is another set's, and an
-	// add-on that had this name before is to go on with that. It comes first, whatever the priority: both would wait for
-	// each other otherwise.
-	Promised bool
 	// Ends is true if the set is being deleted. What another set of its class wants goes to that at once, even if a removal guard holds the
 	// rest: an edit of the set that comes late would take it away.
 	Ends bool
@@ -37,15 +34,14 @@ type claim struct {
 	Priority int32
 	// Incumbent is true if the add-on's object exists and is this delivery's: between equals, the incumbent keeps it.
 	Incumbent bool
-	// Given is true if the add-on asks for something new, and what runs under its name has been moved to another set. That
-	// set wins between equals, as it would if it had gone on with that before.
-	Given bool
+	// Takes is true if the add-on goes on with an object that was another add-on's: what has that one's name now is new.
+	Takes bool
 	// Since is when the set came to the cluster; zero sorts last. It decides where no live objects do.
 	Since time.Time
 	// Addon is the add-on's name. Only one delivery can have it on a cluster.
 	Addon string
-	// Moved are names of add-ons that this one takes over, if no other delivery has them any more.
-	Moved []string
+	// Key is the Flux object that it has, or is to have: by movedFrom it may be that of another add-on. Only one claim can have it.
+	Key plan.Key
 	// Release is the Helm release, which only one delivery can have either; zero for a Kustomization.
 	Release compile.Release
 }
@@ -67,11 +63,15 @@ func decide(claims []claim) []verdict {
 	}
 	slices.SortFunc(order, func(a, b int) int { return stronger(claims[a], claims[b]) })
 	verdicts := make([]verdict, len(claims))
-	byAddon, byRelease := map[string]int{}, map[compile.Release]int{}
+	byAddon, byRelease, byKey := map[string]int{}, map[compile.Release]int{}, map[plan.Key]int{}
 	for _, i := range order {
 		c := claims[i]
-		if w, name, taken := firstTaken(byAddon, append([]string{c.Addon}, c.Moved...)); taken {
-			verdicts[i].Winner, verdicts[i].Reason = w, lost(claims[w], c, fmt.Sprintf("add-on %q", name))
+		if w, taken := byAddon[c.Addon]; taken {
+			verdicts[i].Winner, verdicts[i].Reason = w, lost(claims[w], c, fmt.Sprintf("add-on %q", c.Addon))
+			continue
+		}
+		if w, taken := byKey[c.Key]; taken {
+			verdicts[i].Winner, verdicts[i].Reason = w, lost(claims[w], c, fmt.Sprintf("%s, as its add-on %q", c.Key, claims[w].Addon))
 			continue
 		}
 		if w, taken := byRelease[c.Release]; taken && c.Release != (compile.Release{}) {
@@ -80,21 +80,9 @@ func decide(claims []claim) []verdict {
 			continue
 		}
 		verdicts[i].Won = true
-		byAddon[c.Addon], byRelease[c.Release] = i, i
-		for _, name := range c.Moved {
-			byAddon[name] = i
-		}
+		byAddon[c.Addon], byRelease[c.Release], byKey[c.Key] = i, i, i
 	}
 	return verdicts
-}
-
-func firstTaken(by map[string]int, names []string) (claim int, name string, taken bool) {
-	for _, name := range names {
-		if w, ok := by[name]; ok {
-			return w, name, true
-		}
-	}
-	return 0, "", false
 }
 
 // stronger orders claims, the winner first.
@@ -103,11 +91,10 @@ func stronger(a, b claim) int {
 		boolFirst(!a.Over, !b.Over),
 		boolFirst(a.Platform, b.Platform),
 		boolFirst(a.Held, b.Held),
-		boolFirst(!a.Promised, !b.Promised),
 		boolFirst(!a.Ends, !b.Ends),
 		cmp.Compare(b.Priority, a.Priority),
 		boolFirst(a.Incumbent, b.Incumbent),
-		boolFirst(!a.Given, !b.Given),
+		boolFirst(a.Takes, b.Takes),
 		boolFirst(!a.Since.IsZero(), !b.Since.IsZero()),
 		a.Since.Compare(b.Since),
 		cmp.Compare(a.Namespace, b.Namespace),
@@ -118,7 +105,7 @@ func stronger(a, b claim) int {
 
 // first returns whether a claim is known to be older than another one.
 func (c claim) first(o claim) bool {
-	same := c.Ends == o.Ends && c.Given == o.Given && c.Incumbent == o.Incumbent
+	same := c.Ends == o.Ends && c.Incumbent == o.Incumbent && c.Takes == o.Takes
 	return same && !c.Since.IsZero() && (o.Since.IsZero() || c.Since.Before(o.Since))
 }
 
@@ -141,16 +128,14 @@ func lost(winner, loser claim, what string) string {
 		why = "platform sets win over others"
 	case winner.Held && !loser.Held:
 		why = "it is there, and stays as it is for now"
-	case winner.Held == loser.Held && loser.Promised && !winner.Promised:
-		why = "what runs under that name has been moved there"
 	case winner.Held == loser.Held && loser.Ends && !winner.Ends:
 		why = "this set is being deleted"
+	case winner.Priority == loser.Priority && winner.Takes && !loser.Takes && winner.Incumbent == loser.Incumbent:
+		why = "what runs under that name has been moved there"
 	case winner.Priority == loser.Priority && winner.Incumbent && !loser.Incumbent:
 		why = "it was there first"
 	case winner.Priority == loser.Priority && winner.first(loser):
 		why = "it was there first"
-	case winner.Priority == loser.Priority && loser.Given && !winner.Given:
-		why = "what runs under that name has been moved there"
 	case winner.Priority > loser.Priority:
 		why = fmt.Sprintf("its priority is %d, and this set's is %d", winner.Priority, loser.Priority)
 	}

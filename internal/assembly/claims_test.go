@@ -3,15 +3,17 @@
 package assembly
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/plan"
 )
 
 func TestDecide(t *testing.T) {
-	release := compile.Release{Namespace: "cm", Name: "cert-manager"}
+	release, object := compile.Release{Namespace: "cm", Name: "cert-manager"}, plan.Key{Kind: "Kustomization", Namespace: "ns", Name: "o"}
 	cases := map[string]struct {
 		claims []claim
 		// winners are the sets that may deliver; why is in the reason of each loser.
@@ -28,8 +30,8 @@ func TestDecide(t *testing.T) {
 		"HeldStays":           {[]claim{{Set: "a", Addon: "x", Held: true}, {Set: "b", Addon: "x", Priority: 1}}, []string{"a"}, "stays as it is for now"},
 		"PlatformBeatsHeld":   {[]claim{{Set: "a", Addon: "x", Held: true, Incumbent: true}, {Set: "b", Addon: "x", Platform: true}}, []string{"b"}, "platform sets win"},
 		"OfHeldThePriority":   {[]claim{{Set: "a", Addon: "x", Held: true}, {Set: "b", Addon: "x", Held: true, Priority: 1}}, []string{"b"}, "its priority is 1"},
-		"WhatWasMoved":        {[]claim{{Set: "a", Addon: "x", Given: true}, {Set: "b", Addon: "x"}}, []string{"b"}, "has been moved there"},
-		"WhatWasRenamed":      {[]claim{{Set: "a", Addon: "x", Promised: true, Priority: 1}, {Set: "b", Addon: "y", Moved: []string{"x"}}}, []string{"b"}, "has been moved there"},
+		"WhatTakesComesFirst": {[]claim{{Set: "a", Addon: "x", Key: object}, {Set: "b", Addon: "y", Key: object, Takes: true}}, []string{"b"}, `Kustomization ns/o, as its add-on "y": what runs under that name has been moved there`},
+		"OneObjectEach":       {[]claim{{Set: "a", Addon: "x", Key: object, Incumbent: true}, {Set: "b", Addon: "y", Key: object}}, []string{"a"}, "there first"},
 		"NameBreaksTies":      {[]claim{{Set: "b", Addon: "x"}, {Set: "a", Addon: "x"}}, []string{"a"}, `AddonSet /a delivers add-on "x"`},
 		"SameRelease":         {[]claim{{Set: "a", Addon: "x", Release: release}, {Set: "b", Addon: "y", Release: release}}, []string{"a"}, `Helm release "cert-manager" in namespace "cm", as its add-on "x"`},
 		"KustomizationsShare": {[]claim{{Set: "a", Addon: "x"}, {Set: "b", Addon: "y"}, {Set: "c", Addon: "z"}}, []string{"a", "b", "c"}, ""},
@@ -38,6 +40,11 @@ func TestDecide(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			for i := range tc.claims { // each has an object of its own, if the case does not say otherwise
+				if tc.claims[i].Key == (plan.Key{}) {
+					tc.claims[i].Key.Name = fmt.Sprint(i)
+				}
+			}
 			for range len(tc.claims) {
 				tc.claims = append(tc.claims[1:], tc.claims[0]) // every rotation: the order must not matter
 				var winners []string

@@ -4,6 +4,7 @@ package assembly_test
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -53,6 +54,12 @@ func ofTenants(l *assembly.Live) { l.Key.Namespace = "tenants" }
 // renamed has add-on new of a delivery's set be called old before.
 func renamed(d assembly.Delivery) assembly.Delivery {
 	d.Moves = map[string][]hubv1.MovedAddon{"new": {{Namespace: "flux-system", AddonSet: "s", Name: "old"}}}
+	for i := range d.Result.Objects {
+		o := &d.Result.Objects[i]
+		if part, ok := strings.CutPrefix(o.Addon, "new"); ok {
+			o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "old" + part}}
+		}
+	}
 	return d
 }
 
@@ -69,6 +76,9 @@ func describe(in assembly.Input) string {
 		for _, w := range out.Wanted {
 			line := set + ": " + w.Addon
 			w.Object.Object = nil
+			if l := slices.IndexFunc(in.Live, func(l assembly.Live) bool { return l.Key == assembly.Key(&w.Object) }); l >= 0 && in.Live[l].Addon != w.Addon {
+				line += " as(" + w.Name + ")"
+			}
 			if w.Gate != "" {
 				line += " gate(" + w.Gate + ")"
 			}
@@ -83,14 +93,8 @@ func describe(in assembly.Input) string {
 			}
 			lines = append(lines, set+": lost "+addon+": "+why)
 		}
-		for k, await := range out.Awaits {
-			line := set + ": " + k.Name + " stays: " + await.Why
-			if by := await.By; by != nil {
-				line += fmt.Sprintf(" (as %s %s)", by.Kind, by.Addon)
-			} else if await.Known {
-				line += " (as nothing)"
-			}
-			lines = append(lines, line)
+		for k, why := range out.Keeps {
+			lines = append(lines, set+": "+k.Name+" stays: "+why)
 		}
 		for k := range out.Yields {
 			lines = append(lines, set+": "+k.Namespace+"/"+k.Name+" goes")

@@ -75,7 +75,7 @@ func (a *assembler) set(namespace, name string) *Delivery {
 
 // gates sets the gate of each object. A gate is a latch: once the revision has been written in full, it never closes
 // again for an object that is there. One that is to be made has its gate even then: the cluster may be another one, or its add-on may have
-// been left out until now. So has an object that another add-on of its set is to take over.
+// been left out until now.
 func (a *assembler) gates() {
 	for i := range a.out {
 		d := &a.in.Deliveries[i]
@@ -85,8 +85,8 @@ func (a *assembler) gates() {
 			if w.Gate = whole; w.Gate == "" {
 				w.Gate = a.addonGate(d, w)
 			}
-			if a.in.End || d.Latched && a.here(w) || w.Gate == "" {
-				w.Gate = a.renamed(i, w)
+			if a.in.End || d.Latched && a.here(w) {
+				w.Gate = ""
 			}
 		}
 		for j := range a.out[i].Wanted {
@@ -134,27 +134,12 @@ func (a *assembler) addonGate(d *Delivery, w *Wanted) string {
 	return ""
 }
 
-// renamed returns the gate of an add-on whose workload another add-on of its set is to take over by movedFrom; "" if
-// there is none. If the hub changed the object first, there would be nothing left to take over.
-func (a *assembler) renamed(delivery int, w *Wanted) string {
-	d := &a.in.Deliveries[delivery]
-	for i := range d.Result.Objects {
-		o := &d.Result.Objects[i]
-		if a.out[delivery].HandedOver[o.Addon] && slices.ContainsFunc(a.moved(d, o), func(l *Live) bool { return l.Key == Key(&w.Object) }) {
-			return fmt.Sprintf("stays as it is: add-on %q of the same AddonSet had this name before (movedFrom), and cannot take it over while "+
-				"this add-on exists. Remove one of the two add-ons, or the movedFrom", o.Addon)
-		}
-	}
-	return ""
-}
-
-// inTheWay returns the gate of an add-on without an object that has the former name of another add-on without one; ""
-// if there is none. If it came first, the other one would wait to take it over, and never come. An add-on does not
-// wait for one that waits for it.
+// inTheWay returns the gate of an add-on without an object that has the former name of another add-on without one, or whose object still has
+// that name; "" if there is none. If it came first, the other one would take it over. An add-on does not wait for one that waits for it.
 func (a *assembler) inTheWay(delivery int, w *Wanted) string {
 	for i := range a.out[delivery].Wanted {
 		o := &a.out[delivery].Wanted[i]
-		if a.wasCalled(delivery, o, w) && !a.here(w) && !a.here(o) && !a.after(delivery, o, w, map[string]bool{}) {
+		if a.wasCalled(delivery, o, w) && !a.isCalled(w) && !a.isCalled(o) && !a.after(delivery, o, w, map[string]bool{}) {
 			return fmt.Sprintf("waits: add-on %q of the same AddonSet had this name before (movedFrom), and would take this add-on over if it "+
 				"came first", o.Addon)
 		}
@@ -172,6 +157,11 @@ func (a *assembler) wasCalled(delivery int, o, w *Wanted) bool {
 func (a *assembler) here(w *Wanted) bool {
 	l := a.live[Key(&w.Object)]
 	return l != nil && !l.Going
+}
+
+// isCalled returns whether an add-on has an object that stays, and that has its name.
+func (a *assembler) isCalled(w *Wanted) bool {
+	return a.here(w) && a.live[Key(&w.Object)].Addon == w.Addon
 }
 
 // after returns whether an add-on depends on another one of its set, directly or through others.

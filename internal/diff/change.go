@@ -76,6 +76,8 @@ func (c *computing) arrives(p *preview.Pair, s *steps, n *preview.Item) (Change,
 	case step.Reinstall != nil && old != nil:
 		from, to, _ := n.Reinstall(old)
 		return c.became(p, Reinstalled, old, n, fmt.Sprintf("Flux would uninstall %s and install %s", from, to)), true
+	case step.Verb == plan.Update && old.Addon != n.Addon:
+		return c.became(p, Moved, old, n, ""), true
 	case step.Verb == plan.Update:
 		return c.became(p, Changed, old, n, ""), true
 	case step.Verb == plan.Keep:

@@ -32,6 +32,12 @@ func FluxObject(hubID string, registration types.NamespacedName, addon string) s
 	return name(digest(cutHash, "object", hubID, registration.Namespace, registration.Name, addon), registration.Name, addon)
 }
 
+// Beside returns another name for a FluxObject whose name is taken by an object that goes on as another add-on's: the n-th.
+func Beside(object string, n int) string {
+	at := strings.LastIndexByte(object, '-') + 1
+	return object[:at] + digest(len(object)-at, "beside", object, strconv.Itoa(n))
+}
+
 // TeamMirror is the value of the mirror label of a kubeconfig with a Team's token. That of others is "true".
 const TeamMirror = "team"
 

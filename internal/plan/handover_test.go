@@ -115,46 +115,6 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// Where another set has the name that an add-on is renamed to, its object goes first: brought in line, it would be a second owner of what the
-// renamed one has. And no edit moves a workload onto a release that another object has.
-func TestAnotherHasTheName(t *testing.T) {
-	of := func(name string) hubv1.HelmReleaseIdentity {
-		return hubv1.HelmReleaseIdentity{Name: name, Namespace: name, StorageNamespace: name}
-	}
-	old := have("old", func(o *plan.Observed) { o.Release = of("old") })
-	other := have("new", func(o *plan.Observed) { o.Release, o.Hash = of("new"), "other" })
-	renamed := want("new")
-	renamed.Release, renamed.Predecessors = of("old"), []plan.Key{old.Key}
-	moved := want("new")
-	moved.Release, moved.MayReinstall = of("old"), true
-	suspended := func(o plan.Observed) plan.Observed { o.Deleting, o.Suspended = true, true; return o }
-	for name, tc := range map[string]struct {
-		desired  plan.Desired
-		observed []plan.Observed
-		frozen   map[plan.Key]bool
-		want     string
-	}{
-		"ItGoesFirst":          {renamed, []plan.Observed{old, other}, nil, "Uninstall new, Hold old, AwaitRemoval new"},
-		"ItIsGoing":            {renamed, []plan.Observed{old, suspended(other)}, nil, "Uninstall new, Hold old, AwaitRemoval new"},
-		"ItIsGone":             {renamed, []plan.Observed{old}, nil, "HandOver old, AwaitRemoval new"},
-		"NobodyKnowsWhatItIs":  {renamed, []plan.Observed{old, other}, map[plan.Key]bool{other.Key: true}, "Hold old, AwaitRemoval new"},
-		"ThePredecessorIsGone": {renamed, []plan.Observed{other}, nil, "Ask new"},
-		"AnEditOntoARelease":   {moved, []plan.Observed{old, other}, nil, "Uninstall old, AwaitRemoval new"},
-		"ThatIsFree":           {moved, []plan.Observed{other}, nil, "Update new"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, s := range plan.Compute(plan.Input{Desired: []plan.Desired{tc.desired}, Observed: tc.observed, Frozen: tc.frozen, MayCreate: true,
-				Removal: func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.Uninstall} }}) {
-				got = append(got, fmt.Sprintf("%s %s", s.Verb, s.Addon))
-			}
-			if d := cmp.Diff(tc.want, strings.Join(got, ", ")); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
-		})
-	}
-}
-
 func TestGatesAndOnce(t *testing.T) {
 	gated := func(d plan.Desired) plan.Desired { d.Gate = "waits for x"; return d }
 	once := func(d plan.Desired) plan.Desired { d.Once = true; return d }
@@ -237,13 +197,11 @@ func TestOfTwoWithOneRelease(t *testing.T) {
 // A tenant's add-on that cannot be made yet, and may never be, keeps nothing of the platform's. One that can be made takes it over.
 func TestThePlatformWaitsForNoTenant(t *testing.T) {
 	release := hubv1.HelmReleaseIdentity{Name: "r", Namespace: "n", StorageNamespace: "n"}
-	old, takes, before := have("old", func(o *plan.Observed) { o.Release = release }), want("new"), have("before")
+	old, takes := have("old", func(o *plan.Observed) { o.Release = release }), want("new")
 	takes.Release = release
 	tenants := takes
-	tenants.Key.Namespace, before.Key.Namespace = "tenant", "tenant"
-	other := have("new", func(o *plan.Observed) { o.Key.Namespace = "tenant" })
+	tenants.Key.Namespace = "tenant"
 	gated := func(d plan.Desired) plan.Desired { d.Gate = "waits for x"; return d }
-	obstructed := func(d plan.Desired) plan.Desired { d.Predecessors = []plan.Key{before.Key}; return d }
 	for name, tc := range map[string]struct {
 		desired  plan.Desired
 		observed []plan.Observed
@@ -252,7 +210,6 @@ func TestThePlatformWaitsForNoTenant(t *testing.T) {
 		"ItCanBeMade":               {tenants, []plan.Observed{old}, "HandOver old, AwaitRemoval new"},
 		"ItWaitsForAnAddon":         {gated(tenants), []plan.Observed{old}, "Uninstall old, AwaitDependency new"},
 		"ThePlatformsOwnWaits":      {gated(takes), []plan.Observed{old}, "Hold old, AwaitDependency new"},
-		"ItsNameIsTaken":            {obstructed(tenants), []plan.Observed{old, before, other}, "Uninstall old, Uninstall before, Uninstall new, AwaitRemoval new"},
 		"ATenantsOwnWaitsForItself": {gated(tenants), []plan.Observed{have("old", func(o *plan.Observed) { o.Key.Namespace, o.Release = "tenant", release })}, "Hold old, AwaitDependency new"},
 	} {
 		t.Run(name, func(t *testing.T) {

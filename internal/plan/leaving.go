@@ -62,17 +62,15 @@ func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
 		return s, false // what it looks after is on another cluster: there is nothing to take over, and the new one waits for it to be gone
 	}
 	for _, d := range in.Desired {
-		if there := observed[d.Key]; there != nil && !there.Finished && !d.obstructed(observed) || !Follows(d, o) ||
+		if there := observed[d.Key]; there != nil && !there.Finished || !Follows(d, o) ||
 			!canTakeOver(d, o) || d.Key == o.Key {
 			continue
 		}
-		if (d.Gate != "" || d.obstructed(observed)) && in.outranks(o.Key, d.Key) {
+		if d.Gate != "" && in.outranks(o.Key, d.Key) {
 			continue // it may never come, and its own set decides that
 		}
 		to := d.Key.String()
 		switch {
-		case d.obstructed(observed):
-			s.Verb, s.Reason = Hold, to+" takes it over when the object of another set is gone that has its name"
 		case in.Suspend != "": // the other could not be made, and nobody would deliver what this one has let go
 			s.Verb, s.Reason = Hold, to+" takes it over when that is over: "+in.Suspend
 		case !in.MayCreate:

@@ -33,8 +33,7 @@ type Desired struct {
 	Release hubv1.HelmReleaseIdentity
 	// Recorded is true if the status says which release it goes on with, or its add-on's name does.
 	Recorded bool
-	// Predecessors are objects whose workload it takes over. If an object has its name, that is another delivery's, and
-	// has to go first.
+	// Predecessors are objects of other namespaces, or written by hand, whose workload it takes over.
 	Predecessors []Key
 	// Gate says what it waits for before it is created or updated; empty for nothing.
 	Gate string

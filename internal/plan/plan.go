@@ -9,8 +9,7 @@
 // carries out all steps of a plan, and computes the next one when something has changed. A step that waits names what
 // it waits for, and has no other effect.
 //
-//  1. Objects that nobody desires leave. An object also leaves if a desired object has its name and is to go on with
-//     the workload of yet another object (obstructed).
+//  1. Objects that nobody desires leave.
 //  2. Each leaving object gets the first of these that applies. Flux has finished with it: it is decided what becomes
 //     of what it left (finish). A desired object can take its workload over: it is handed over, as soon as the other one
 //     may be created (handOver). Another object has the same Helm release, and stays: it is handed over as well (leaves).
@@ -83,11 +82,6 @@ func Compute(in Input) []Step {
 	for _, d := range in.Desired {
 		desired[d.Key] = true
 	}
-	for _, d := range in.Desired {
-		if d.obstructed(observed) {
-			desired[d.Key] = false
-		}
-	}
 	var leaving []Observed
 	for _, o := range in.Observed {
 		if !desired[o.Key] && (o.Finished || !in.Frozen[o.Key]) {
@@ -97,11 +91,6 @@ func Compute(in Input) []Step {
 	steps := in.removals(leaving, observed)
 	steps = append(steps, in.frozen()...)
 	for _, d := range in.Desired {
-		if d.obstructed(observed) {
-			steps = append(steps,
-				Step{Key: d.Key, Addon: d.Addon, Verb: AwaitRemoval, Reason: "waits for the object of another set to be gone that has its name"})
-			continue
-		}
 		o, s := observed[d.Key], in.arrival(d, observed[d.Key], leaving)
 		if o != nil && o.Finished && s.Verb != Create {
 			steps = append(steps, o.before(s)...)
@@ -151,13 +140,6 @@ func (in *Input) hold(addon string, o *Observed) (Step, bool) {
 	return s, true
 }
 
-// obstructed returns whether a desired object that is to go on with a predecessor's workload finds another workload's
-// object under its name. If that object were updated, the predecessor's workload would have two owners.
-func (d *Desired) obstructed(observed map[Key]*Observed) bool {
-	there := func(k Key) bool { return k != d.Key && observed[k] != nil }
-	return observed[d.Key] != nil && slices.ContainsFunc(d.Predecessors, there)
-}
-
 // stays returns the step for a desired object that is there and is not brought up to date now: it is let go, or the
 // cluster's suspension comes first; false if neither is so.
 func (in *Input) stays(d Desired, o *Observed) (Step, bool) {
@@ -204,6 +186,8 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 		step.Verb, step.Reason = AwaitDependency, d.Gate
 	case gone && replaced(d, leaving) != "":
 		step.Verb, step.Reason = AwaitRemoval, "waits for "+replaced(d, leaving)+", which delivered this add-on before, to be gone"
+	case gone && in.stillHas(d) != "":
+		step.Verb, step.Reason = AwaitRemoval, "waits for "+in.stillHas(d)+", which had the same before, to have moved"
 	case gone && o != nil && o.Replaced != "":
 		step.Verb, step.Reason = AwaitRemoval, ReplacedReason
 	case gone:
@@ -232,6 +216,21 @@ func replaced(d Desired, leaving []Observed) string {
 	for _, o := range leaving {
 		ready := o.Finished && (len(o.Left) == 0 || o.Heir == d.Key)
 		if Follows(d, o) && !ready {
+			return o.Key.String()
+		}
+	}
+	return ""
+}
+
+// stillHas returns the object that is to have something else, and of which Flux has not yet removed what a desired object brings; "" if there
+// is none. What the platform brings does not wait for a tenant's.
+func (in *Input) stillHas(d Desired) string {
+	for i := range in.Observed {
+		o := &in.Observed[i]
+		if o.Key == d.Key || o.Key.Kind != d.Key.Kind || in.outranks(d.Key, o.Key) {
+			continue
+		}
+		if o.InstalledAs.Name != "" && o.InstalledAs == d.Release || d.Release.Name == "" && o.AppliedAs != "" && o.AppliedAs == d.hash() {
 			return o.Key.String()
 		}
 	}

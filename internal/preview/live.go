@@ -65,7 +65,7 @@ func (r *renderer) live(m *member) []assembly.Live {
 	key := identity.ClusterKey(r.options.HubID, m.key())
 	var out []assembly.Live
 	for _, o := range r.fleet.flux {
-		if o.GetLabels()[hubv1.ClusterKeyLabel] != key || !r.made(m, o) {
+		if o.GetLabels()[hubv1.ClusterKeyLabel] != key {
 			continue
 		}
 		l := assembly.LiveOf(o)
@@ -74,18 +74,6 @@ func (r *renderer) live(m *member) []assembly.Live {
 		out = append(out, l)
 	}
 	return out
-}
-
-// made returns whether the hub made an object that has a cluster's label: it has the name that the hub gives, or belongs to a delivery of
-// a set of the files.
-func (r *renderer) made(m *member, o client.Object) bool {
-	if o.GetName() == identity.FluxObject(r.options.HubID, m.key(), o.GetLabels()[hubv1.AddonLabel]) {
-		return true
-	}
-	of := o.GetAnnotations()[hubv1.DeliveryAnnotation]
-	return slices.ContainsFunc(r.sets, func(c *compiled) bool {
-		return c.set.Namespace == o.GetNamespace() && identity.Delivery(c.set.Name, m.key()) == of
-	})
 }
 
 // login returns the name of the Secret by which a cluster is registered; "" if the files do not say it.

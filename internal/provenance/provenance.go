@@ -49,11 +49,10 @@ func Named(d *hubv1.AddonDelivery) bool {
 	return d.Name == identity.Delivery(d.Spec.AddonSetRef.Name, d.Spec.RegistrationRef.Key())
 }
 
-// Claims returns whether a Flux object says that the hub made it for a set on a cluster: its name is the one that the hub
-// gives, and it names the set's delivery. Anybody who may write Flux objects in its namespace can claim that. The caller
-// passes the set's name, because the object's label may have a shortened one.
+// Claims returns whether a Flux object says that the hub made it for a set on a cluster: it has the cluster's label, which nobody else may
+// put on one (config/policies), and names the set's delivery. The caller passes the set's name, because the object's label may have a shortened one.
 func Claims(o metav1.Object, hubID, set string, reg types.NamespacedName) bool {
-	return o.GetName() == identity.FluxObject(hubID, reg, o.GetLabels()[hubv1.AddonLabel]) &&
+	return o.GetLabels()[hubv1.ClusterKeyLabel] == identity.ClusterKey(hubID, reg) &&
 		o.GetAnnotations()[hubv1.DeliveryAnnotation] == identity.Delivery(set, reg)
 }
 

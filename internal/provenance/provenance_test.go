@@ -97,17 +97,17 @@ func TestOfTeam(t *testing.T) {
 func TestClaims(t *testing.T) {
 	one, long := types.NamespacedName{Namespace: "fleet", Name: "one"}, strings.Repeat("base", 20)
 	for name, tc := range map[string]struct {
-		name, delivery, set string
-		want                bool
+		cluster, delivery, set string
+		want                   bool
 	}{
 		"made by the hub":         {"", "", "base", true},
 		"of a set of a long name": {"", identity.Delivery(long, one), long, true},
-		"under another name":      {"mine", "", "base", false},
+		"of another cluster":      {"other", "", "base", false},
 		"of another set":          {"", "", "other", false},
 		"of no delivery":          {"", "base", "base", false},
 	} {
 		o := &metav1.ObjectMeta{
-			Name: cmp.Or(tc.name, identity.FluxObject("hub", one, "web")), Labels: map[string]string{hubv1.AddonLabel: "web"},
+			Labels: map[string]string{hubv1.ClusterKeyLabel: cmp.Or(tc.cluster, identity.ClusterKey("hub", one))},
 			Annotations: map[string]string{hubv1.DeliveryAnnotation: cmp.Or(tc.delivery, identity.Delivery("base", one))},
 		}
 		if got := provenance.Claims(o, "hub", tc.set, one); got != tc.want {

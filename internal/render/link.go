@@ -34,6 +34,7 @@ func (o *Object) Link(dependencies []Dependency, sets []string) {
 // Manifest returns the linked object, ready to be applied.
 func (o *Object) Manifest() *unstructured.Unstructured {
 	u := o.Object.DeepCopy()
+	u.SetName(o.Name) // an add-on may go on with an object that was made for another one
 	var refs []any
 	var names []string
 	for _, d := range o.dependencies {

@@ -118,6 +118,9 @@ func (w *World) leave(k apiserver.Key, uid string) {
 	for _, c := range w.clusters {
 		for _, name := range sortedKeys(c.workloads) {
 			if work := c.workloads[name]; work.ownerUID == uid {
+				if o := w.object(uid); o != nil { // whose labels may have changed since Flux has looked at it
+					work.set, work.addon = setNameOf(o), apiserver.Label(o, hubv1.AddonLabel)
+				}
 				w.say("  %s keeps %s, and its Flux object is gone", c.name, name)
 				w.checkMissing(c, work)
 				w.orphans[c.name+" "+name] = orphan{c, work}

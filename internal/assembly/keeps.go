@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assembly
+
+import (
+	"fmt"
+	"slices"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// keep finds the objects that an add-on is to take over by movedFrom and cannot now: its rendering fails, another set delivers an add-on of
+// that name, or somebody else has its release. They stay, since a rename asks for no removal.
+func (a *assembler) keep() {
+	for i := range a.in.Deliveries {
+		d := &a.in.Deliveries[i]
+		if d.Leaving {
+			continue
+		}
+		for addon, moves := range d.Moves {
+			if out := &a.out[i]; out.delivers(addon) || d.excludes(addon) || a.there(d, addon) {
+				continue
+			}
+			for j := range a.in.Live {
+				if l := &a.in.Live[j]; l.movedTo(moves) && (Held(d, addon) || a.mayTake(d, addon, l)) {
+					a.out[i].Keeps[l.Key] = fmt.Sprintf("add-on %q of AddonSet %s/%s is to take it over, and cannot be delivered here now", addon,
+						d.Namespace, d.Set)
+				}
+			}
+		}
+	}
+}
+
+// mayTake returns whether an add-on of a delivery, which comes out, would take over a live object.
+func (a *assembler) mayTake(d *Delivery, addon string, l *Live) bool {
+	return slices.ContainsFunc(d.Result.Objects, func(o render.Object) bool {
+		return (o.Addon == addon || o.Addon == addon+compile.CRDSuffix) && o.Kind == l.Key.Kind && (Key(&o) == l.Key || MovesFrom(&o, l))
+	})
+}
+
+func (o *Portion) delivers(addon string) bool {
+	return slices.ContainsFunc(o.Wanted, func(w Wanted) bool { return w.Addon == addon })
+}
+
+func (d *Delivery) excludes(addon string) bool {
+	if d.Result == nil {
+		return false
+	}
+	_, excluded := d.Result.Excluded[addon]
+	return excluded
+}
+
+// movedTo returns whether a live object is a part of an add-on with these earlier names.
+func (l *Live) movedTo(moves []hubv1.MovedAddon) bool {
+	return slices.ContainsFunc(moves, func(m hubv1.MovedAddon) bool { return l.isOf(m, m.Name) || l.isOf(m, m.Name+compile.CRDSuffix) })
+}
+
+// there returns whether an add-on of a delivery has an object.
+func (a *assembler) there(d *Delivery, addon string) bool {
+	return slices.ContainsFunc(a.in.Live, func(l Live) bool { return l.of(d) && l.Addon == addon })
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assembly
+
+import (
+	"slices"
+
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/plan"
+	"github.com/chandler-hub/chandler/internal/render"
+)
+
+// A workload keeps its Flux object: an add-on that is renamed, or moved to another set of the namespace, goes on with the object that is
+// there, under the name that it has. The add-on is in the object's label; a name says only what the object was made for.
+
+// names gives each object of each delivery the name of the live object that it goes on with, or else a name that no other add-on's object
+// has. What delivers the same as the live object comes first: Flux has nothing to do then. Several may get one name: their claims are decided
+// later. It changes copies: the results are of callers who keep them.
+func (a *assembler) names() {
+	a.in.Deliveries = slices.Clone(a.in.Deliveries)
+	a.takes, a.given, a.taken = map[*render.Object]*Live{}, map[plan.Key]bool{}, map[plan.Key]bool{}
+	for i := range a.in.Deliveries {
+		d := &a.in.Deliveries[i]
+		if d.Result == nil {
+			continue
+		}
+		result := *d.Result
+		result.Objects = slices.Clone(result.Objects)
+		d.Result = &result
+	}
+	a.each(func(d *Delivery, o *render.Object) {
+		if l := a.mover(d, o); l != nil && l.Content == Content(o) {
+			a.take(d, o, l)
+		}
+	})
+	named := map[*render.Object]bool{}
+	a.each(func(d *Delivery, o *render.Object) {
+		if own := a.own(d, o); a.takes[o] == nil && own != nil && (own.of(d) || own.Content == Content(o)) {
+			o.Name, named[o] = own.Key.Name, true
+			a.taken[own.Key] = a.taken[own.Key] || own.Content == Content(o)
+		}
+	})
+	a.each(func(d *Delivery, o *render.Object) {
+		if a.takes[o] != nil || named[o] {
+			return
+		}
+		if l := a.mover(d, o); l != nil && !a.taken[l.Key] {
+			a.take(d, o, l)
+			return
+		}
+		if own := a.own(d, o); own != nil {
+			o.Name = own.Key.Name
+			return
+		}
+		for n, name := 1, o.Name; a.live[Key(o)] != nil; n++ {
+			o.Name = identity.Beside(name, n)
+		}
+	})
+}
+
+// take has an object go on with a live one. If that is of the same delivery, what has its former name now is something new.
+func (a *assembler) take(d *Delivery, o *render.Object, l *Live) {
+	a.takes[o], o.Name = l, l.Key.Name
+	a.given[l.Key] = a.given[l.Key] || l.of(d)
+	a.taken[l.Key] = a.taken[l.Key] || l.Content == Content(o)
+}
+
+// mover returns the live object of the namespace that an object is to go on with by movedFrom; nil if there is none, or if its add-on has one.
+func (a *assembler) mover(d *Delivery, o *render.Object) *Live {
+	if len(o.MovedFrom) == 0 || slices.ContainsFunc(a.in.Live, func(l Live) bool { return l.of(d) && l.fits(o) }) {
+		return nil
+	}
+	for _, m := range o.MovedFrom {
+		at := slices.IndexFunc(a.in.Live, func(l Live) bool {
+			return l.isOf(m, m.Name) && l.Key.Kind == o.Kind && l.Key.Namespace == o.Namespace && !l.Going
+		})
+		if at >= 0 {
+			return &a.in.Live[at]
+		}
+	}
+	return nil
+}
+
+// own returns the live object of an add-on: the delivery's, or that of another one which had the add-on before; nil if there is none.
+func (a *assembler) own(d *Delivery, o *render.Object) (found *Live) {
+	for i := range a.in.Live {
+		l := &a.in.Live[i]
+		if l.fits(o) && (l.of(d) || !a.taken[l.Key]) && (found == nil || !found.of(d) && l.of(d) || found.of(d) == l.of(d) && found.Going && !l.Going) {
+			found = l
+		}
+	}
+	return found
+}
+
+// each calls a function with every object that a delivery is to have, the deliveries in the order of the input.
+func (a *assembler) each(f func(*Delivery, *render.Object)) {
+	for i := range a.in.Deliveries {
+		if d := &a.in.Deliveries[i]; d.Result != nil && !d.Leaving {
+			for j := range d.Result.Objects {
+				f(d, &d.Result.Objects[j])
+			}
+		}
+	}
+}
+
+// of returns whether a live object is of a delivery.
+func (l *Live) of(d *Delivery) bool { return l.Delivery == d.Name && l.Key.Namespace == d.Namespace }
+
+// fits returns whether a live object has the add-on, the kind and the namespace of an object.
+func (l *Live) fits(o *render.Object) bool {
+	return l.Addon == o.Addon && l.Key.Kind == o.Kind && l.Key.Namespace == o.Namespace
+}

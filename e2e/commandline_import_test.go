@@ -13,6 +13,7 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,6 +50,12 @@ spec:
   kubeConfig: {secretRef: {name: NAME-kubeconfig, key: kubeconfig}}
   postBuild: {substitute: {color: COLOR}}
 `
+
+// writtenFor are the objects that somebody has written for a cluster.
+func writtenFor(cluster string) []client.Object {
+	return []client.Object{&helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "imported", Name: cluster + "-settings"}},
+		&kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: "imported", Name: cluster + "-hand"}}}
+}
 
 // TestImport: what `chandler import --live` prints is followed to the letter, beside hand-written objects that run on two
 // clusters. Afterwards the hub has them, and everything on the clusters is the very same.
@@ -90,6 +97,14 @@ spec: {url: %s, interval: 2s, ref: {branch: main}}
 			before[name] = found
 			return errors.Join(err, wantData(ctx, c, "imp-apps", "imp-settings", "color", colors[name]), wantData(ctx, c, "default", "imp-hand", "cluster", name))
 		})
+	}
+
+	written := map[string]types.UID{}
+	for name := range clusters {
+		for _, o := range writtenFor(name) {
+			check(t, h.Client.Get(ctx, client.ObjectKeyFromObject(o), o))
+			written[o.GetName()] = o.GetUID()
+		}
 	}
 
 	var dir, out, errs string
@@ -135,15 +150,17 @@ spec: {url: %s, interval: 2s, ref: {branch: main}}
 				return fmt.Errorf("%s: %v", list.Items[i].Name, c)
 			}
 		}
-		for name := range clusters {
-			if err := errors.Join(wantGone(ctx, h.Client, &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "imported", Name: name + "-settings"}}),
-				wantGone(ctx, h.Client, &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: "imported", Name: name + "-hand"}})); err != nil {
-				return err
-			}
-		}
 		return nil
 	})
 	for name, c := range clusters {
+		// The add-ons go on with the very objects, and nothing fetches the chart for the old template any more.
+		for _, o := range writtenFor(name) {
+			check(t, h.Client.Get(ctx, client.ObjectKeyFromObject(o), o))
+			if o.GetUID() != written[o.GetName()] || o.GetLabels()[hubv1.AddonSetLabel] != "fleet" {
+				t.Errorf("%s is %s, and was %s; its labels are %v", o.GetName(), o.GetUID(), written[o.GetName()], o.GetLabels())
+			}
+		}
+		check(t, wantGone(ctx, h.Client, &sourcev1.HelmChart{ObjectMeta: metav1.ObjectMeta{Namespace: "imported", Name: "imported-" + name + "-settings"}}))
 		after, err := deployedTo(ctx, c)
 		check(t, err)
 		if b := before[name]; after.settings != b.settings || after.hand != b.hand {

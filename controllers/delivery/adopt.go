@@ -61,6 +61,9 @@ func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, res
 		switch o := there.(type) {
 		case *helmv2.HelmRelease:
 			adopted[k].chart = o.Status.HelmChart
+			if latest := o.Status.History.Latest(); latest != nil {
+				adopted[k].Installed = latest.ChartName
+			}
 		case *kustomizev1.Kustomization:
 			adopted[k].applies(o, r.sightings.succeeded(o))
 		}
@@ -102,7 +105,7 @@ func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Obje
 		return nil, err
 	}
 	refuse := func(format string, args ...any) error { return assembly.NotAdopted(o, format, args...) }
-	if why := cmp.Or(r.refuseRelease(c, o, obj), refuseUnapplied(obj)); why != "" {
+	if why := cmp.Or(r.refuseRelease(c, o, obj), refuseUnapplied(o, obj)); why != "" {
 		return nil, refuse("%s", why)
 	}
 	ref := assembly.LoginOf(obj)
@@ -161,31 +164,17 @@ func refuseSuspended(obj client.Object) string {
 	return "is suspended, and an add-on is not: it is taken over when somebody has resumed it"
 }
 
-// refuseUnapplied returns why an add-on may not go on yet with what a hand-written Kustomization has applied; "" if it may. It has changed
-// since, and does not say whether it was another folder before: Flux prunes what only that has when it applies the new one, and nobody else
-// would. One that the hub has suspended has changed by that alone, and one that is being deleted too: nobody can tell then.
-func refuseUnapplied(obj client.Object) string {
+// refuseUnapplied returns why an add-on of another namespace may not go on yet with what a hand-written Kustomization has applied; "" if it
+// may. That one has changed since, and does not say whether it was another folder before: Flux prunes what only that has when it applies the
+// new one, and nobody else would. One that the hub has suspended has changed by that alone, and one that is being deleted too: nobody can
+// tell then.
+func refuseUnapplied(by *render.Object, obj client.Object) string {
 	k, ok := obj.(*kustomizev1.Kustomization)
-	if !ok || k.Spec.Suspend || k.DeletionTimestamp != nil || k.Status.Inventory == nil || len(k.Status.Inventory.Entries) == 0 ||
+	if !ok || by.Namespace == obj.GetNamespace() || k.Spec.Suspend || k.DeletionTimestamp != nil || k.Status.Inventory == nil || len(k.Status.Inventory.Entries) == 0 ||
 		saysSucceeded(k) >= k.Generation {
 		return ""
 	}
 	return "has changed since Flux applied it: it is taken over when Flux has applied that"
-}
-
-// inheritForeign does what is left to do before a hand-written object goes that is handed over: its history is kept, and its
-// HelmChart goes. Afterwards nothing would name the chart any more, and a fault would leave it.
-func (r *Reconciler) inheritForeign(ctx context.Context, c *cluster, s plan.Step) error {
-	o := c.objects[s.Key]
-	if s.Verb == plan.HandOver && !o.Deleting {
-		if err := r.keepHistory(ctx, c, s); err != nil {
-			return err
-		}
-	}
-	if err := r.dropChart(ctx, o); err != nil {
-		return fmt.Errorf("remove the HelmChart of %s %s: %w", s.Key.Kind, s.Key.Name, err)
-	}
-	return nil
 }
 
 // takeBack resumes a hand-written object that was suspended to be handed over, and could not be deleted. If its AddonSet does not adopt it

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 )
 
 // TestAdoptKustomization: a Kustomization that somebody wrote for the cluster goes over to an add-on that applies the same folder to the same place. One that
@@ -49,69 +51,84 @@ func TestAdoptKustomization(t *testing.T) {
 	}
 }
 
-// TestAdoptHistory: an add-on that takes over a hand-written HelmRelease gets its history, so that Flux leaves the release as it is. The history of one that
-// others may write is not taken, nor that of a failure; Flux upgrades the release then.
-func TestAdoptHistory(t *testing.T) {
-	for name, tc := range map[string]struct {
-		change func(*helmv2.HelmRelease)
-		during func(*room)
-		want   bool
-	}{
-		"AsItIs":          {want: true},
-		"ElsewhereOnHub":  {change: func(o *helmv2.HelmRelease) { o.Namespace = roomCluster.Namespace }},
-		"Failed":          {change: func(o *helmv2.HelmRelease) { o.Status.Conditions[0].Status = metav1.ConditionFalse }},
-		"OfAnOlderFlux":   {change: func(o *helmv2.HelmRelease) { o.Status.History[0].APIVersion = "" }},
-		"NeverInstalled":  {change: func(o *helmv2.HelmRelease) { o.Status.StorageNamespace, o.Status.History = "", nil }},
-		"RecordedNowhere": {change: func(o *helmv2.HelmRelease) { o.Status.StorageNamespace = "" }},
-		"HubRestarts":     {during: (*room).restart},
-		"FluxIsBusy":      {during: func(m *room) { m.busy = true }, want: true},
-		"APIError": {during: func(m *room) {
-			m.failing = func(what string) (error, bool) {
-				if what != "patch status of *v2.HelmRelease" {
-					return nil, false
-				}
-				m.failing = nil
-				return errors.New("a fault"), false
-			}
-		}, want: true},
-	} {
+func byHand(change func(*helmv2.HelmRelease)) *helmv2.HelmRelease {
+	old := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "by-hand", Finalizers: []string{fluxFinalizer}}}
+	old.Spec = helmv2.HelmReleaseSpec{ChartRef: &helmv2.CrossNamespaceSourceReference{Kind: "OCIRepository", Name: "chart"}, ReleaseName: "app", TargetNamespace: "apps", StorageNamespace: "apps",
+		KubeConfig: &meta.KubeConfigReference{SecretRef: &meta.SecretKeyReference{Name: roomCluster.Name}}}
+	old.Status = helmv2.HelmReleaseStatus{StorageNamespace: "apps",
+		Conditions:                  []metav1.Condition{{Type: fluxstate.Released, Status: metav1.ConditionTrue, Reason: helmv2.InstallSucceededReason}},
+		ObservedPostRenderersDigest: "sha256:p",
+		History:                     helmv2.Snapshots{{Name: "app", Namespace: "apps", Version: 3, APIVersion: helmv2.CurrentSnapshotAPIVersion, Digest: "sha256:d", ChartName: "chart-of-chart", ChartVersion: "1.0.0"}}}
+	if change != nil {
+		change(old)
+	}
+	return old
+}
+
+func adoptingAddon(name string, more ...map[string]any) map[string]any {
+	return adoptingAddonIn("flux-system", name, more...)
+}
+
+func adoptingAddonIn(namespace, name string, more ...map[string]any) map[string]any {
+	a := releaseAddon(name, more...)
+	a["adopt"] = map[string]any{"namespace": namespace, "name": "by-hand"}
+	return a
+}
+
+func adoptRoom(t *testing.T, old *helmv2.HelmRelease, addons ...map[string]any) *room {
+	beside := kubeconfigSecret(roomCluster, "t0")
+	beside.Namespace = "flux-system"
+	return newServedRoom(t, append(addonsOf(roomSet, "1", addons...), old, beside)...)
+}
+
+// TestAdoptKeepsItsObject: an add-on goes on with the hand-written object beside its set, also if the hub dies in between. What others had in
+// it is gone, with the marks by which they would prune it. One of another namespace changes hands.
+func TestAdoptKeepsItsObject(t *testing.T) {
+	for name, fails := range map[string]string{"AsItIs": "", "AfterTheSpec": "second", "BeforeTheLabels": "apply", "OfAnotherNamespace": ""} {
 		t.Run(name, func(t *testing.T) {
-			old := byHand(tc.change)
-			objects := append(addonsOf(roomSet, "1", adoptingAddonIn(old.Namespace, "app")), old)
-			if old.Namespace != roomCluster.Namespace {
-				beside := kubeconfigSecret(roomCluster, "t0")
-				beside.Namespace = old.Namespace
-				objects = append(objects, beside)
-			}
-			m := newServedRoom(t, objects...)
-			for range 10 { // until the old one has gone, and the new one has not been made, or Flux has not looked at it
-				m.must(m.reconcile(roomCluster))
-				m.bookkeeping()
-				if m.api.Get(t.Context(), client.ObjectKeyFromObject(old), &helmv2.HelmRelease{}) != nil {
-					break
+			there := byHand(func(o *helmv2.HelmRelease) {
+				o.UID, o.Spec.Timeout = "hand", &metav1.Duration{Duration: time.Hour}
+				o.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "git", "team": "a"}
+				o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "1"}}
+				if name == "OfAnotherNamespace" {
+					o.Namespace = roomCluster.Namespace
 				}
-				m.flux()
-			}
-			if tc.during != nil {
-				tc.during(m)
+			})
+			m := adoptRoom(t, there, adoptingAddonIn(there.Namespace, "app"))
+			patches := 0
+			m.failing = func(what string) (error, bool) {
+				if what == "patch *unstructured.Unstructured" {
+					patches++
+				}
+				if fails == "second" && patches == 2 || fails == "apply" && patches > 0 && strings.HasPrefix(what, "apply ") {
+					m.failing = nil
+					return errors.New("the hub is killed"), false
+				}
+				return nil, false
 			}
 			m.settle()
 			m.settle()
-			m.busy = false
-			m.settle()
-			adopted, ok := m.object(roomCluster, "app").(*helmv2.HelmRelease)
-			if !ok || adopted.Spec.Suspend || adopted.Annotations[hubv1.HashAnnotation] == "" || len(m.uninstalled) > 0 {
-				t.Fatalf("there is %+v; uninstalled %v; %+v", adopted, m.uninstalled, m.delivery(roomCluster, roomSet).Status.Addons)
-			}
-			latest := adopted.Status.History.Latest()
-			if got := latest != nil && latest.Digest == "sha256:d" && adopted.Status.ObservedPostRenderersDigest == "sha256:p"; got != tc.want {
-				t.Errorf("it has the history: %t, want %t: %+v", got, tc.want, adopted.Status)
+			o, ok := m.object(roomCluster, "app").(*helmv2.HelmRelease)
+			if !ok || len(m.uninstalled) > 0 {
+				t.Fatalf("there is %+v; uninstalled %v; %+v", o, m.uninstalled, m.delivery(roomCluster, roomSet).Status.Addons)
 			}
 			if s := m.delivery(roomCluster, roomSet).Status.Addons[0].State; s != hubv1.AddonReady {
 				t.Errorf("its state is %s", s)
 			}
-			if n := len(m.r.histories.entries); n > 0 {
-				t.Errorf("%d histories are kept", n)
+			if name == "OfAnotherNamespace" {
+				if o.UID == there.UID || o.Namespace == there.Namespace || len(m.released) != 1 {
+					t.Errorf("it is %s/%s, and let go is %v", o.Namespace, o.Name, m.released)
+				}
+				return
+			}
+			if o.UID != there.UID || o.Name != there.Name || o.Spec.Suspend || len(m.released) > 0 {
+				t.Errorf("it is %s %s, suspended %t; let go %v", o.UID, o.Name, o.Spec.Suspend, m.released)
+			}
+			if latest := o.Status.History.Latest(); latest == nil || latest.Digest != "sha256:d" {
+				t.Errorf("its history is %v", o.Status.History)
+			}
+			if o.Spec.Timeout != nil || o.Labels["kustomize.toolkit.fluxcd.io/name"] != "" || o.Labels["team"] != "a" || len(o.OwnerReferences) > 0 {
+				t.Errorf("it keeps timeout %v, labels %v, owners %v", o.Spec.Timeout, o.Labels, o.OwnerReferences)
 			}
 		})
 	}
@@ -257,11 +274,11 @@ func TestAdoptTakesNoReleaseOfTheHub(t *testing.T) {
 func TestAdoptDropsTheChart(t *testing.T) {
 	for name, fault := range map[string]bool{"AtOnce": false, "AfterAFault": true} {
 		t.Run(name, func(t *testing.T) {
-			old := byHand(func(o *helmv2.HelmRelease) { o.Status.HelmChart = "flux-system/flux-system-by-hand" })
-			chart := &sourcev1.HelmChart{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "flux-system-by-hand", Labels: map[string]string{
+			old := byHand(func(o *helmv2.HelmRelease) { o.Namespace, o.Status.HelmChart = roomCluster.Namespace, roomCluster.Namespace+"/by-hand" })
+			chart := &sourcev1.HelmChart{ObjectMeta: metav1.ObjectMeta{Namespace: roomCluster.Namespace, Name: "by-hand", Labels: map[string]string{
 				"helm.toolkit.fluxcd.io/name": old.Name, "helm.toolkit.fluxcd.io/namespace": old.Namespace,
 			}}}
-			m := adoptRoom(t, old, adoptingAddon("app"))
+			m := adoptRoom(t, old, adoptingAddonIn(roomCluster.Namespace, "app"))
 			m.quietly(func() { m.must(m.api.Create(t.Context(), chart)) })
 			if fault {
 				m.failing = func(what string) (error, bool) {
@@ -289,8 +306,8 @@ func TestAdoptDropsTheChart(t *testing.T) {
 func TestAdoptTakenBack(t *testing.T) {
 	for name, effect := range map[string]bool{"Refused": false, "AnswerLost": true} {
 		t.Run(name, func(t *testing.T) {
-			old, refused := byHand(nil), 0
-			m := adoptRoom(t, old, adoptingAddon("app"))
+			old, refused := byHand(func(o *helmv2.HelmRelease) { o.Namespace = roomCluster.Namespace }), 0
+			m := adoptRoom(t, old, adoptingAddonIn(roomCluster.Namespace, "app"))
 			m.failing = func(what string) (error, bool) {
 				if what != "delete *v2.HelmRelease" {
 					return nil, false
@@ -325,11 +342,12 @@ func TestAdoptSuspended(t *testing.T) {
 	for name, ours := range map[string]bool{"BySomebody": false, "ByAHubThatDied": true} {
 		t.Run(name, func(t *testing.T) {
 			old := byHand(func(o *helmv2.HelmRelease) {
+				o.Namespace = roomCluster.Namespace
 				if o.Spec.Suspend = true; ours {
 					o.Annotations = map[string]string{hubv1.HeirAnnotation: "HelmRelease flux-system/one-app"}
 				}
 			})
-			m := adoptRoom(t, old, adoptingAddon("app"))
+			m := adoptRoom(t, old, adoptingAddonIn(roomCluster.Namespace, "app"))
 			m.settle()
 			m.settle()
 			a, is := m.delivery(roomCluster, roomSet).Status.Addons[0], &helmv2.HelmRelease{}

@@ -249,8 +249,8 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 		}
 	}
 	if o.Foreign {
-		if err := r.inheritForeign(ctx, c, s); err != nil {
-			return errors.Join(err, r.takeBack(ctx, c, s))
+		if err := r.dropChart(ctx, o); err != nil { // afterwards nothing would name the chart any more
+			return errors.Join(fmt.Errorf("remove the HelmChart of %s %s: %w", s.Key.Kind, s.Key.Name, err), r.takeBack(ctx, c, s))
 		}
 	}
 	r.ledger.remove(s.Key, left, r.Clock.Now())

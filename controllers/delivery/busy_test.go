@@ -11,10 +11,8 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/programs"
-	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/crdschema"
-	"github.com/chandler-hub/chandler/internal/plan"
 )
 
 // ofTenant makes what addonsOf returns, with its delivery, one of the cluster's own namespace.
@@ -99,23 +97,5 @@ func TestBusyCompilerKeepsTheOrderOfSets(t *testing.T) {
 	m.settle()
 	if m.object(roomCluster, "first") == nil || m.object(roomCluster, "after") == nil {
 		t.Errorf("there are %v", m.objects())
-	}
-}
-
-// The history that an object is to get is kept while nobody knows whether its delivery wants it.
-func TestHistoryOfWhatCannotBeRenderedIsKept(t *testing.T) {
-	k := plan.Key{Kind: "HelmRelease", Namespace: "tenants", Name: "x"}
-	for name, tc := range map[string]struct {
-		failed error
-		want   bool
-	}{
-		"NobodyWantsIt": {nil, false},
-		"NobodyKnows":   {programs.ErrBusy, true},
-	} {
-		d := &delivery{AddonDelivery: &hubv1.AddonDelivery{}, failed: tc.failed, Portion: assembly.Portion{}}
-		d.Namespace = k.Namespace
-		if got := (&cluster{deliveries: []*delivery{d}}).historyNeeded(k); got != tc.want {
-			t.Errorf("%s: kept is %t", name, got)
-		}
 	}
 }

@@ -135,8 +135,6 @@ type object struct {
 	chart string
 	// account is the ServiceAccount that Flux acts as on the cluster; "" for none.
 	account string
-	// heldBack is true if it was made suspended, to get a history.
-	heldBack bool
 	// inherited is what was on the cluster when the object was made, for it to go on with.
 	inherited []string
 	// kept is the Helm release that it goes on with, whatever its add-on's name; zero for none.

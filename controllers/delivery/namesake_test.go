@@ -27,21 +27,6 @@ func (m *room) shows(deliveries ...hubv1.AddonDelivery) {
 	})
 }
 
-// readsOf counts the live reads of a delivery, which come to err, and returns the count.
-func (m *room) readsOf(d *hubv1.AddonDelivery, err error) *int {
-	reads := 0
-	m.r.Live = interceptor.NewClient(m.api, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if key == client.ObjectKeyFromObject(d) {
-				if reads++; err != nil {
-					return err
-				}
-			}
-			return c.Get(ctx, key, obj, opts...)
-		},
-	})
-	return &reads
-}
 
 // vanish has the cluster's delivery go with its finalizer, as the hub that led before lets it go.
 func (m *room) vanish() {

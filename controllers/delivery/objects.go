@@ -168,9 +168,8 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) *object
 	if kustomization, ok := obj.(*kustomizev1.Kustomization); ok {
 		o.applies(kustomization, r.sightings.succeeded(kustomization))
 	}
-	o.heldBack = a[hubv1.SuspendedAnnotation] == adopting
 	_, annotated := a[hubv1.SuspendedAnnotation]
-	o.Held = annotated && (o.Suspended || o.heldBack) // there is nothing to resume otherwise, whoever has written that
+	o.Held = annotated && o.Suspended // there is nothing to resume otherwise, whoever has written that
 	o.Replaced = c.replaced(a[hubv1.ClusterUIDAnnotation])
 	o.DependsOn = render.ParseDependsOn(a[hubv1.DependsOnAnnotation])
 	if d := c.delivery(k.Namespace, o.delivery); d != nil {

@@ -26,7 +26,6 @@ import (
 	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/pace"
-	"github.com/chandler-hub/chandler/internal/plan"
 )
 
 // Reconciler works on one cluster at a time.
@@ -54,7 +53,6 @@ type Reconciler struct {
 	writes    echo.Writes[key]
 	sightings sightings
 	looks     looks
-	histories histories
 	roster    roster
 }
 
@@ -79,7 +77,6 @@ func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error)
 		r.writes.Forget(c.key)
 		r.prune(c)
 		r.memory.forget(c.key)
-		r.histories.forget(c.key, func(plan.Key) bool { return false })
 		r.documents.Forget(c.key)
 		steps := c.steps(r.Config) // of what Flux is done with
 		r.announce(ctx, c, steps)
@@ -97,7 +94,6 @@ func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error)
 	if err := r.render(ctx, c); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.histories.forget(c.key, c.historyNeeded)
 	mirrorErr := r.mirrors(ctx, c)
 	steps := c.steps(r.Config)
 	waryErr := r.wary(ctx, c, steps)

@@ -63,6 +63,10 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 		}
 		in.Deliveries = append(in.Deliveries, a)
 	}
+	in.Adopted = map[plan.Key]bool{}
+	for k, o := range c.objects {
+		in.Adopted[k] = o.Foreign
+	}
 	r.prune(c)
 	c.trustFlux(&in)
 	c.yields = map[plan.Key]bool{}

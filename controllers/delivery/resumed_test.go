@@ -22,14 +22,15 @@ func TestResumedRightBeforeItIsDeleted(t *testing.T) {
 			return m, m.object(roomCluster, "app")
 		},
 		"ItIsHandedOver": func(t *testing.T) (*room, client.Object) {
-			old := byHand(nil)
-			return adoptRoom(t, old, adoptingAddon("app")), old
+			old := byHand(func(hr *helmv2.HelmRelease) { hr.Namespace = roomCluster.Namespace })
+			return adoptRoom(t, old, adoptingAddonIn(roomCluster.Namespace, "app")), old
 		},
 		"AHubThatDiedHasSuspendedIt": func(t *testing.T) (*room, client.Object) {
 			old := byHand(func(hr *helmv2.HelmRelease) {
+				hr.Namespace = roomCluster.Namespace
 				hr.Spec.Suspend, hr.Annotations = true, map[string]string{hubv1.HeirAnnotation: "HelmRelease flux-system/one-app"}
 			})
-			return adoptRoom(t, old, adoptingAddon("app")), old
+			return adoptRoom(t, old, adoptingAddonIn(roomCluster.Namespace, "app")), old
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -48,7 +48,7 @@ func (c *cluster) scopes() []string {
 func (c *cluster) assemble(in assembly.Input) []assembly.Portion {
 	out := make([]assembly.Portion, len(in.Deliveries))
 	for _, scope := range c.scopes() {
-		part := assembly.Input{Foreign: in.Foreign}
+		part := assembly.Input{Foreign: in.Foreign, Adopted: in.Adopted}
 		var at []int
 		for i := range in.Deliveries {
 			if c.scope(in.Deliveries[i].Namespace) == scope {

@@ -153,10 +153,6 @@ func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 	if d.Withdrawn() {
 		return nil // since it was read, as the answer to its status says: that wakes us
 	}
-	if c.holdsBack(d) {
-		c.lookAgain(soon) // nobody may resume it later
-		return nil
-	}
 	if d.wantedAgain {
 		if still, err := r.makesAgain(ctx, d); err != nil || !still {
 			c.lookAgain(soon)

@@ -61,9 +61,6 @@ func (r *Reconciler) goes(ctx context.Context, k plan.Key) (bool, error) {
 // requeued, and those of one namespace hold up no other (hasTurn). Only a cluster that has been resumed counts: what says that the hub
 // keeps it suspended, and stays as it is when the hub gives that up, is somebody else's, and could take the turns of all other clusters.
 func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcome {
-	if c.objects[s.Key].heldBack {
-		return r.goOn(ctx, c, s)
-	}
 	if !c.mayResume && !r.hasTurn(c) {
 		c.lookAgain(time.Second)
 		return outcome{applied: c.objects[s.Key].Applied}

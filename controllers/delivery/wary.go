@@ -92,11 +92,6 @@ func (c *cluster) untaken(s *plan.Step) {
 	if owed == "" {
 		return
 	}
-	if o.heldBack && !o.Deleting {
-		s.Verb, s.Meanwhile, s.Reason = plan.Hold, plan.Resume, "is about to go on with "+owed+": before that, Flux would remove nothing"
-		c.lookAgain(soon)
-		return
-	}
 	failed := o.state.Ready == metav1.ConditionFalse && !fluxstate.Unreachable(o.state)
 	if o.Suspended || o.Deleting || failed {
 		s.Verb, s.Reason = plan.LetGo, "Flux has not taken over "+owed+", and would remove nothing"

@@ -42,8 +42,6 @@ type written struct {
 	obj   *unstructured.Unstructured
 	// goesOn is what a finished object has left, which only this one knows of from now on.
 	goesOn []string
-	// heldBack is true if the object waits for its history.
-	heldBack bool
 }
 
 // write creates or updates objects, beside each other, after the shared objects that they refer to.
@@ -66,7 +64,7 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, steps []plan.Step) [
 		if o == nil || outcomes[i].err != nil {
 			continue
 		}
-		if o.heldBack || o.there != nil && o.there.Held && c.suspended() == nil {
+		if o.there != nil && o.there.Held && c.suspended() == nil {
 			c.lookAgain(soon) // it is resumed next, and no event tells of a write that changed nothing
 		}
 		c.log(ctx, o.step).Info("wrote the Flux object of an add-on", "verb", string(o.step.Verb))
@@ -86,7 +84,7 @@ func (r *Reconciler) draw(ctx context.Context, c *cluster, s plan.Step) (*writte
 	o := &written{step: s, d: d, w: w, there: c.objects[s.Key], obj: w.Manifest()}
 	o.obj.SetFinalizers([]string{hubv1.FluxObjectFinalizer})
 	switch there := o.there; {
-	case there == nil:
+	case there == nil, there.Foreign:
 	case there.Finished:
 		o.goesOn = r.inherit(ctx, c, d, w, o.obj, there, there.Left)
 		if gone, err := r.takeOff(ctx, there, hubv1.FluxObjectFinalizer); err != nil || !gone { // somebody else may keep it
@@ -101,7 +99,6 @@ func (r *Reconciler) draw(ctx context.Context, c *cluster, s plan.Step) (*writte
 			r.inherit(ctx, c, d, w, o.obj, there, there.inherited)
 		}
 	}
-	o.heldBack = o.there == nil && r.histories.of(c.key, s.Key).fits(w) && holdBack(o.obj, w) // the set may have changed since it was noted
 	return o, outcome{}
 }
 
@@ -116,15 +113,13 @@ func (r *Reconciler) send(ctx context.Context, c *cluster, o *written) outcome {
 	}
 	r.ledger.note(o.step.Key, obj)
 	r.writes.Note(c.key, o.step.Key.Kind, obj, r.Clock.Now())
-	if o.heldBack {
-		r.histories.begin(c.key, o.step.Key, r.Clock.Now())
-	} else {
-		r.histories.note(c.key, o.step.Key, nil)
-	}
 	return outcome{applied: obj.GetGeneration()}
 }
 
 func (r *Reconciler) put(ctx context.Context, c *cluster, o *written) (client.Object, error) {
+	if o.step.Verb == plan.Update && o.there.Foreign {
+		return r.takeIn(ctx, o)
+	}
 	if o.step.Verb == plan.Update {
 		o.obj.SetUID(o.there.uid) // never make one that has gone meanwhile
 		return apply.Update(ctx, r.Client, o.obj, hubv1.FieldManager)

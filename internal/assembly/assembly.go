@@ -74,6 +74,8 @@ type Input struct {
 	Deliveries []Delivery
 	Live       []Live
 	Foreign    []Foreign
+	// Adopted are hand-written objects that an add-on may take over.
+	Adopted map[plan.Key]bool
 	// End is true if all that depends on something counts as having come after it: where it all leads to.
 	End bool
 }
@@ -316,7 +318,7 @@ func (a *assembler) settle(addon string, e entry, v verdict, to plan.Key) {
 		w.Predecessors = append(w.Predecessors, l.Key)
 	}
 	if a.live[key] == nil {
-		if to := e.object.Adopt; to != nil {
+		if to := e.object.Adopt; to != nil && to.Namespace != key.Namespace {
 			w.Predecessors = append(w.Predecessors, plan.Key{Kind: to.Kind, Namespace: to.Namespace, Name: to.Name})
 		}
 	}

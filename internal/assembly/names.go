@@ -10,8 +10,9 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// A workload keeps its Flux object: an add-on that is renamed, or moved to another set of the namespace, goes on with the object that is
-// there, under the name that it has. The add-on is in the object's label; a name says only what the object was made for.
+// A workload keeps its Flux object: an add-on that is renamed, moved to another set of the namespace, or adopts a hand-written object of the
+// namespace, goes on with the object that is there, under the name that it has. The add-on is in the object's label; a name says only what
+// the object was made for.
 
 // names gives each object of each delivery the name of the live object that it goes on with, or else a name that no other add-on's object
 // has. What delivers the same as the live object comes first: Flux has nothing to do then. Several may get one name: their claims are decided
@@ -50,6 +51,10 @@ func (a *assembler) names() {
 		}
 		if own := a.own(d, o); own != nil {
 			o.Name = own.Key.Name
+			return
+		}
+		if to := o.Adopt; to != nil && to.Namespace == o.Namespace && a.in.Adopted[plan.Key{Kind: o.Kind, Namespace: to.Namespace, Name: to.Name}] {
+			o.Name = to.Name
 			return
 		}
 		for n, name := 1, o.Name; a.live[Key(o)] != nil; n++ {

@@ -126,6 +126,8 @@ func (in *Input) frozen() []Step {
 func (in *Input) hold(addon string, o *Observed) (Step, bool) {
 	s := Step{Key: o.Key, Addon: addon}
 	switch {
+	case o.Foreign && in.Suspend != "" && !o.Deleting:
+		s.Verb, s.Reason = AwaitResume, in.Suspend
 	case o.Deleting || o.Foreign:
 		return s, false
 	case in.Suspend != "" && !(o.Held && o.Suspended):

@@ -87,6 +87,17 @@ func (m *member) login() string {
 	return ""
 }
 
+// handWritten returns the Flux objects of the files that no hub has made.
+func (r *renderer) handWritten() map[plan.Key]bool {
+	out := map[plan.Key]bool{}
+	for _, o := range r.fleet.flux {
+		if o.GetLabels()[hubv1.ClusterKeyLabel] == "" {
+			out[assembly.KeyOf(o)] = true
+		}
+	}
+	return out
+}
+
 // foreign returns the HelmReleases that people wrote for a cluster: those with the kubeconfig that it is registered with.
 func (r *renderer) foreign(m *member) []assembly.Foreign {
 	name := m.login()

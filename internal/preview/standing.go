@@ -29,12 +29,14 @@ type standing struct {
 	// live are the hub's objects for the cluster, and foreign those of others, as far as the files have them.
 	live    []assembly.Live
 	foreign []assembly.Foreign
+	// adopted are the hand-written objects of the files.
+	adopted map[plan.Key]bool
 	// said are the objects of which something has been said.
 	said map[plan.Key]bool
 }
 
 func (r *renderer) standing(m *member) *standing {
-	s := &standing{live: r.live(m), foreign: r.foreign(m), dump: r.fleet.dump()}
+	s := &standing{live: r.live(m), foreign: r.foreign(m), adopted: r.handWritten(), dump: r.fleet.dump()}
 	s.paused, s.ends = r.paused(m)
 	if s.nothing = r.unserved(m); s.nothing == "" {
 		s.nothing = r.drained(m)

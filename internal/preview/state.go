@@ -51,7 +51,7 @@ func (r *renderer) state(m *member, live []assembly.Live, scope func(string) str
 		out.Refused = append(out.Refused, oneLine(strings.TrimPrefix(e.text, ": ")))
 	}
 	r.errors, r.warnings = ledger{}, ledger{}
-	out.portions = assembleScopes(out.deliveries, &standing{live: live}, scope)
+	out.portions = assembleScopes(out.deliveries, &standing{live: live, adopted: r.handWritten()}, scope)
 	for i := range out.portions {
 		out.Items = append(out.Items, all[i].items(m, &out.portions[i])...)
 		out.Lost = append(out.Lost, notes2(all[i].String(), &out.portions[i])...)
@@ -80,7 +80,7 @@ func assembleScopes(deliveries []assembly.Delivery, on *standing, scope func(str
 		at[s] = append(at[s], i)
 	}
 	for s, indices := range at {
-		part := assembly.Input{Foreign: on.foreign, End: true}
+		part := assembly.Input{Foreign: on.foreign, Adopted: on.adopted, End: true}
 		for _, i := range indices {
 			part.Deliveries = append(part.Deliveries, deliveries[i])
 		}

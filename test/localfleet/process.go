@@ -37,6 +37,7 @@ type Process struct {
 	stopped atomic.Bool // we asked for its end
 	done    chan struct{}
 	err     error // set when done is closed
+	began   time.Time
 }
 
 // command says what to start.
@@ -52,7 +53,7 @@ type command struct {
 
 // start runs a command and waits until it is ready. If it does not become so, the error shows the end of its log.
 func start(ctx context.Context, c command) (*Process, error) {
-	p := &Process{Name: c.name, Log: filepath.Join(c.dir, c.name+".log"), done: make(chan struct{})}
+	p := &Process{Name: c.name, Log: filepath.Join(c.dir, c.name+".log"), done: make(chan struct{}), began: time.Now()}
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) // a part that is started again goes on in it
 	if err != nil {
 		return nil, err
@@ -70,6 +71,7 @@ func start(ctx context.Context, c command) (*Process, error) {
 		started <- err
 		if err == nil {
 			p.err = p.cmd.Wait()
+			p.note()
 		}
 		_ = log.Close()
 		close(p.done)
@@ -129,6 +131,22 @@ func (p *Process) CPU() (time.Duration, error) {
 		return 0, err
 	}
 	return time.Duration(user+system) * 10 * time.Millisecond, nil
+}
+
+// note writes into the file that CHANDLER_COSTS names what processor time the process took, in seconds: for who wants to know what a test
+// costs, and where.
+func (p *Process) note() {
+	file := os.Getenv("CHANDLER_COSTS")
+	if file == "" {
+		return
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return // it is no part of the test
+	}
+	spent := p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+	_, _ = fmt.Fprintf(f, "%.2f %.1f %s %s\n", spent.Seconds(), time.Since(p.began).Seconds(), filepath.Base(filepath.Dir(p.Log)), p.Name)
+	_ = f.Close()
 }
 
 // Done is closed when the process has ended.

@@ -44,6 +44,8 @@ type ClusterOptions struct {
 	// Trusts is a cluster whose ServiceAccounts may log in to this one, with tokens for the audience Audience: as users
 	// <IssuerPrefix>system:serviceaccount:<namespace>:<name>.
 	Trusts *Cluster
+	// unseeded starts with an empty etcd.
+	unseeded bool
 	// Scheme for Client; client-go's if nil.
 	Scheme *runtime.Scheme
 }
@@ -58,6 +60,7 @@ type Cluster struct {
 	dir       string
 	auditLog  string
 	server    string
+	etcd      string // the URL that etcd serves on
 	authority *authority
 	apiServer command
 	probe     *http.Client

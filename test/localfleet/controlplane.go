@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
@@ -31,11 +30,14 @@ func (c *Cluster) startControlPlane(ctx context.Context, o ClusterOptions) error
 	}
 	c.authority.addresses = []net.IP{net.ParseIP(o.Address), apiServerIP}
 	c.probe = c.authority.prober()
-	etcd, err := c.startEtcd(ctx)
+	there, missing, err := c.sow(ctx, o)
 	if err != nil {
 		return err
 	}
-	if err := c.configureAPIServer(o, etcd); err != nil {
+	if err := c.startEtcd(ctx); err != nil {
+		return err
+	}
+	if err := c.configureAPIServer(o, c.etcd); err != nil {
 		return err
 	}
 	if err := c.StartAPIServer(ctx); err != nil {
@@ -51,11 +53,7 @@ func (c *Cluster) startControlPlane(ctx context.Context, o ClusterOptions) error
 	if err := c.waitForNamespace(ctx, metav1.NamespaceDefault); err != nil {
 		return err
 	}
-	if len(o.CRDPaths) == 0 {
-		return nil
-	}
-	_, err = envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{Paths: o.CRDPaths, ErrorIfPathMissing: true, MaxTime: readyTimeout})
-	return err
+	return c.installCRDs(there, missing)
 }
 
 // connect keeps the administrator's kubeconfig, and makes a client of it.
@@ -71,26 +69,25 @@ func (c *Cluster) connect(kubeconfig []byte, scheme *runtime.Scheme) (err error)
 	return err
 }
 
-// startEtcd returns the URL that it serves on.
-func (c *Cluster) startEtcd(ctx context.Context) (string, error) {
+func (c *Cluster) startEtcd(ctx context.Context) error {
 	path, err := parts.Path(parts.Etcd)
 	if err != nil {
-		return "", err
+		return err
 	}
 	port, err := FreePort()
 	if err != nil {
-		return "", err
+		return err
 	}
-	url := fmt.Sprintf("http://127.0.0.1:%d", port)
-	return url, c.run(ctx, command{
+	c.etcd = fmt.Sprintf("http://127.0.0.1:%d", port)
+	return c.run(ctx, command{
 		name: parts.Etcd, path: path,
 		args: []string{
-			"--data-dir=" + filepath.Join(c.dir, "etcd"), "--listen-client-urls=" + url, "--advertise-client-urls=" + url,
+			"--data-dir=" + filepath.Join(c.dir, "etcd"), "--listen-client-urls=" + c.etcd, "--advertise-client-urls=" + c.etcd,
 			"--listen-peer-urls=http://127.0.0.1:0", // a single member has no peers
 			"--unsafe-no-fsync=true",                // what is lost in a crash of the machine was thrown away anyway
 			"--log-level=warn",
 		},
-		ready: answers(c.probe, url+"/health"),
+		ready: answers(c.probe, c.etcd+"/health"),
 	})
 }
 

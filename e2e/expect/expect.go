@@ -74,12 +74,12 @@ func Lasts(t *testing.T, while time.Duration, what string, f func() error) {
 	})
 }
 
-// How often wait looks: often at first, since most waits are short, and later as seldom as a person would not notice. Each look is a live
-// read, and costs the API server that the hub and Flux wait for, too.
+// How often wait looks: often at first, since most waits are short, and then after an eighth of what the wait has taken, so that no wait is
+// longer by more than that. Each look is a few live reads, and costs the API server that the hub and Flux wait for, too.
 const (
 	often  = 100 * time.Millisecond
-	seldom = 500 * time.Millisecond
-	short  = 2 * time.Second
+	seldom = time.Second
+	share  = 8
 )
 
 // wait calls f until it returns nil, and once more when the time is up, because this process itself may have slept.
@@ -90,10 +90,7 @@ func wait(limit time.Duration, f func() error) error {
 		if err := f(); err == nil {
 			return nil
 		}
-		pause := often
-		if time.Since(start) > short {
-			pause = seldom
-		}
+		pause := min(seldom, max(often, time.Since(start)/share))
 		select {
 		case <-deadline.C:
 			return f()

@@ -22,13 +22,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/e2e/expect"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/test/facade"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 // previewedFleets is how many fleets TestPreviewIsWhatHappens draws, unless CHANDLER_FLEETS says otherwise.
-const previewedFleets = 6
+var previewedFleets = expect.ByDay(2, 6)
 
 // TestPreviewIsWhatHappens draws fleets, lets a hub deliver them, and holds `chandler render` to what the hub has made: every Flux
 // object, source and chart, byte for byte. Each fleet is looked at twice: when it is new, from the files that somebody applied and

@@ -10,13 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chandler-hub/chandler/e2e/expect"
 	"github.com/chandler-hub/chandler/test/faultyapi"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
+// faultyRounds are gone with a faulty API server, one with a good one before.
+var faultyRounds = expect.ByDay(1, 2)
+
 const (
-	// faultyRounds are gone with a faulty API server, one with a good one before.
-	faultyRounds = 2
 	// oneIn is how many requests there are for one that goes wrong.
 	oneIn = 10
 	// dearer is by how much a faulty API server may multiply what the hub asks of it. One request in ten goes wrong, and each

@@ -12,13 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandler-hub/chandler/e2e/expect"
 	"github.com/chandler-hub/chandler/test/faultyapi"
 )
 
-// kills is how many times TestKilled kills the hub.
-const kills = 50
+// kills is how many times TestKilled kills the hub. The simulation kills it at each of its requests, in scripts and in each day.
+var kills = expect.ByDay(10, 50)
 
-// TestKilled ends the hub with SIGKILL, at 50 random moments while add-ons arrive, change and leave. Some moments are just before
+// TestKilled ends the hub with SIGKILL, at random moments while add-ons arrive, change and leave. Some moments are just before
 // a write of the hub lands, some just after it and before the hub knows, some anywhere else.
 func TestKilled(t *testing.T) {
 	beside(t)

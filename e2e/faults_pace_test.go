@@ -22,17 +22,13 @@ import (
 	"github.com/chandler-hub/chandler/e2e/expect"
 )
 
-// maxSlowdown is the mark for how much longer a change of a healthy cluster takes while others are at fault, median to median. The
-// table says whether it was met. It does not fail the test: a median of some forty changes, each of which takes from 0.3 to 1.1 s on
-// two cores that six API servers share, is sure to a tenth and a half. Where Flux's workers are held by a dead cluster, a change
-// takes several times as long, and that does.
-const (
-	maxSlowdown = 1.2
-	starved     = 2.0
-	// gap is how much longer, in time, it must be as well: less than that may be what else the machine does by and by. A compiler that ran
-	// only while others were at fault made it 1.1 s. A worker that a dead cluster holds is held for 10 s and more.
-	gap = 2 * time.Second
-)
+// gap is how much longer a change of a healthy cluster may take while others are at fault, median to median. A worker of Flux that a dead
+// cluster holds is held for 10 s and more; a compiler that ran only while others were at fault made it 1.1 s. It is no ratio: each change
+// takes from 0.3 to 1.1 s on two cores that six API servers share.
+const gap = 5 * time.Second
+
+// breath is between two changes: each costs Flux a dozen writes. At night there is none.
+var breath = time.Duration(expect.ByDay(1, 0)) * time.Second
 
 // pace times the changes of a healthy cluster, one after the other for as long as the test runs, and tells those that met a
 // fault from those that met a fleet of as many clusters that are well. While clusters come, catch up or go, which costs the machine
@@ -81,6 +77,11 @@ func (p *pace) run(ctx context.Context) {
 	p.began = time.Now()
 	p.mu.Unlock()
 	for n := 1; ctx.Err() == nil; n++ {
+		select {
+		case <-time.After(breath):
+		case <-ctx.Done():
+			return
+		}
 		p.mu.Lock()
 		p.seen = seen{p.faults, p.faults, p.busy, p.well}
 		p.mu.Unlock()
@@ -107,7 +108,7 @@ func (p *pace) run(ctx context.Context) {
 func (p *pace) once(ctx context.Context, n int) (sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, expect.Patience)
 	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
+	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for err := p.settled(ctx); err != nil; err = p.settled(ctx) {
 		select {
@@ -169,7 +170,7 @@ func (p *pace) enoughTroubled() error {
 // few changes are the least that make a median.
 const few = 10
 
-// report prints the medians and holds their ratios to the limit.
+// report prints the medians, and holds their difference to the limit.
 func (p *pace) report(t *testing.T) {
 	t.Helper()
 	p.mu.Lock()
@@ -179,14 +180,12 @@ func (p *pace) report(t *testing.T) {
 	}
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "a healthy cluster's change\tchanges\tall well\tchanges\tfaults on\tratio\tmark")
+	fmt.Fprintln(w, "a healthy cluster's change\tchanges\tall well\tchanges\tfaults on")
 	for kind := range p.landed {
 		quiet, troubled := median(p.quiet, kind), median(p.troubled, kind)
-		ratio := troubled.Seconds() / quiet.Seconds()
-		met := map[bool]string{true: "met", false: "missed"}[ratio <= maxSlowdown]
-		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\t%.2f\t%.2f %s\n", kind, len(p.quiet), quiet, len(p.troubled), troubled, ratio, maxSlowdown, met)
-		if ratio > starved && troubled-quiet > gap {
-			t.Errorf("%s: a healthy cluster's change takes %s while others are at fault, and %s while none is: %.2f times as long", kind, troubled, quiet, ratio)
+		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\n", kind, len(p.quiet), quiet, len(p.troubled), troubled)
+		if troubled-quiet > gap {
+			t.Errorf("%s: a healthy cluster's change takes %s while others are at fault, and %s while none is", kind, troubled, quiet)
 		}
 	}
 	_ = w.Flush()

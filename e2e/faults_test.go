@@ -18,6 +18,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/delivery"
+	"github.com/chandler-hub/chandler/e2e/expect"
 	"github.com/chandler-hub/chandler/internal/probe"
 	"github.com/chandler-hub/chandler/test/faultproxy"
 	"github.com/chandler-hub/chandler/test/localfleet"
@@ -85,11 +86,11 @@ func TestFaults(t *testing.T) {
 	defer f.report(t)
 	defer f.pace.report(t)
 	f.sideBySide(t, [][]func(*testing.T, *ward){{well}, {well}, {well}})
-	f.sideBySide(t, [][]func(*testing.T, *ward){
-		{silences[0].run, silences[1].run, silences[2].run},
-		{refusals[0].run, refusals[1].run, refusals[2].run},
-		{secretGone, clusterGoing, namespaceGoing},
-	})
+	rows := [][]func(*testing.T, *ward){{}, {}, {secretGone, clusterGoing, namespaceGoing}}
+	for i := range expect.ByDay(1, len(silences)) { // what tells them apart is the probe, and TestOnceMisbehaving of internal/probe has all
+		rows[0], rows[1] = append(rows[0], silences[i].run), append(rows[1], refusals[i].run)
+	}
+	f.sideBySide(t, rows)
 	if f.pace.enoughTroubled() != nil {
 		f.sideBySide(t, [][]func(*testing.T, *ward){{lasting}})
 	}
@@ -126,7 +127,7 @@ func well(t *testing.T, w *ward) {
 			if err := errors.Join(p.has(t.Context(), changing, "blue"), p.state(t.Context(), changing, hubv1.AddonReady, "")); err != nil {
 				return err
 			}
-			return w.pace.enough(30)
+			return w.pace.enough(expect.ByDay(few, 30))
 		})
 		w.pace.work(1)
 		defer w.pace.work(-1)
@@ -141,8 +142,8 @@ func TestFaultsOutlastGrace(t *testing.T) {
 	beside(t)
 	f := startFaults(t, "hub-grace", 5*time.Second)
 	defer f.report(t)
-	rows := make([][]func(*testing.T, *ward), len(wards))
-	for i := range wards {
+	rows := make([][]func(*testing.T, *ward), expect.ByDay(1, len(wards)))
+	for i := range rows {
 		// A worker of Flux that a silence has held may go on when that is over: nobody else's add-ons may be there then.
 		rows[i] = []func(*testing.T, *ward){refusals[i].outlast, silences[i].outlast}
 	}

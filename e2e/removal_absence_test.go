@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -139,15 +138,13 @@ var backedUp = [][2]string{
 // hub and Flux are at work.
 func (f *teardownFleet) backup(t *testing.T) {
 	ctx := t.Context()
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
 	all := []string{tenantName, capiName, secretName}
 	before := f.witness(t, all...)
 	f.stop()
 	objects := f.collect(t)
 	f.lose(t, objects)
 	f.start(t)
-	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
+	rand.New(rand.NewPCG(seed(t), 0)).Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
 	for _, o := range objects {
 		f.restore(t, o)
 	}

@@ -25,7 +25,7 @@ type guardedFleet struct{ *generation }
 
 const guardedClusters = 20
 
-// TestRemovalGuard shows that no single edit, and no twenty in a row, take more than three of twenty clusters away within the hour,
+// TestRemovalGuard shows that no single edit, and no number of them in a row, take more than three of twenty clusters away within the hour,
 // that the set says how to go on, and that the approval does it.
 func TestRemovalGuard(t *testing.T) {
 	beside(t)
@@ -49,11 +49,17 @@ func TestRemovalGuard(t *testing.T) {
 		registerBy(t, g.Client, "fleet", name, kubeconfig, labels)
 	}
 	t.Run("a selector that matches nothing", g.selector)
-	t.Run("an add-on that an overlay excludes", g.excluded)
-	t.Run("twenty edits of labels", g.labels)
+	t.Run("an add-on that an overlay excludes", func(t *testing.T) {
+		expect.AtNight(t, "TestEveryAddonCounts and TestAnApprovalIsForOneTime of internal/guard; the simulation's invariant held")
+		g.excluded(t)
+	})
+	t.Run("edits of labels, one after the other", g.labels)
 	t.Run("the set is deleted", g.deleted)
 	t.Run("a release is renamed", g.renamed)
-	t.Run("an edit that takes nothing away", g.edited)
+	t.Run("an edit that takes nothing away", func(t *testing.T) {
+		expect.AtNight(t, "TestQuiet of internal/guard, and each edit of the simulation")
+		g.edited(t)
+	})
 	t.Run("off", g.off)
 }
 
@@ -243,15 +249,18 @@ func (g *guardedFleet) labels(t *testing.T) {
 	var hash string
 	g.set(t, "grd-labels", "{tier: guarded}", "", "lab")
 	soon(t, "the add-on is everywhere", func() error { return g.left(ctx, "lab", guardedClusters) })
-	for i := range guardedClusters {
+	edits := expect.ByDay(5, guardedClusters) // TestOneByOne of internal/guard makes all
+	for i := range edits {
 		g.label(t, i, "none")
 		soon(t, fmt.Sprintf("edit %d is seen", i+1), func() error {
 			return errors.Join(g.held(ctx, "grd-labels", int32(max(0, i-2)), &hash), g.left(ctx, "lab", guardedClusters-min(3, i+1)))
 		})
 	}
 	g.approve(t, "grd-labels", hash)
-	soon(t, "the approval lets them go", func() error { return errors.Join(g.left(ctx, "lab", 0), g.held(ctx, "grd-labels", 0, nil)) })
-	for i := range guardedClusters {
+	soon(t, "the approval lets them go", func() error {
+		return errors.Join(g.left(ctx, "lab", guardedClusters-edits), g.held(ctx, "grd-labels", 0, nil))
+	})
+	for i := range edits {
 		g.label(t, i, "guarded")
 	}
 	soon(t, "the labels bring it back", func() error { return g.left(ctx, "lab", guardedClusters) })

@@ -37,7 +37,7 @@ func steps(day time.Time, seeds int) []step {
 		{"defects", "old defects, which the simulation has to find", "make defects"},
 		{"fuzz", "each fuzz target for a minute", "make fuzz FUZZTIME=1m"},
 		{"bench", "200 clusters against the recorded runs", "make bench-check"},
-		{"test", "every test", "make test"},
+		{"test", "every test, with the long tables whole and seeds of its own", "CHANDLER_LONG=1 make test"},
 		{"node", "one real node, with Kamaji, Flux and the hub as pods", "make e2e-node"},
 	}
 }

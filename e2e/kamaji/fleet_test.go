@@ -17,6 +17,7 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -189,12 +190,23 @@ func (f *tenants) remember(t *testing.T, tenant *tenant) { tenant.first = f.snap
 func (f *tenants) snapshot(t *testing.T, tenant *tenant) snapshot {
 	t.Helper()
 	var s snapshot
-	own := f.client(t, tenant)
-	for key, uid := range map[client.ObjectKey]*types.UID{tenant.chart(): &s.chart, tenant.git(): &s.git} {
-		cm := &corev1.ConfigMap{}
-		expect.NoError(t, own.Get(t.Context(), key, cm))
-		*uid = cm.UID
-	}
+	// Kamaji may be about to replace a pod that is Ready, so its API may not answer; what it answers counts at once.
+	f.soon(t, "the API of "+tenant.key.Name+" answers", func() error {
+		own, err := f.tryClient(t.Context(), tenant)
+		if err != nil {
+			return err
+		}
+		for key, uid := range map[client.ObjectKey]*types.UID{tenant.chart(): &s.chart, tenant.git(): &s.git} {
+			cm := &corev1.ConfigMap{}
+			if err := own.Get(t.Context(), key, cm); apierrors.IsNotFound(err) {
+				t.Fatal(err)
+			} else if err != nil {
+				return err
+			}
+			*uid = cm.UID
+		}
+		return nil
+	})
 	releases := &helmv2.HelmReleaseList{}
 	expect.NoError(t, f.Client().List(t.Context(), releases, client.InNamespace("flux-system")))
 	for _, r := range releases.Items {

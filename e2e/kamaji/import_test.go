@@ -39,7 +39,7 @@ apiVersion: helm.toolkit.fluxcd.io/v2
 kind: HelmRelease
 metadata: {name: two-settings, namespace: tenants}
 spec:
-  interval: 3s
+  interval: 1h
   releaseName: settings
   targetNamespace: settings
   storageNamespace: settings
@@ -52,7 +52,7 @@ apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: two-networks, namespace: tenants}
 spec:
-  interval: 3s
+  interval: 1h
   prune: true
   path: ./networks
   sourceRef: {kind: GitRepository, name: fleet}
@@ -63,7 +63,7 @@ apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: two-other, namespace: tenants}
 spec:
-  interval: 3s
+  interval: 1h
   prune: true
   path: ./networks
   targetNamespace: kube-public

@@ -31,7 +31,7 @@ spec:
   addons:
     - name: hello
       helmRelease:
-        interval: 3s
+        interval: 1h
         chart: {spec: {chart: hello, sourceRef: {name: charts}}}
         upgrade: {strategy: {name: RetryOnFailure, retryInterval: 3s}}
         values: {replicaCount: 2, image: "registry.example.org/hello:%s"}

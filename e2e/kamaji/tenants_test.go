@@ -33,13 +33,13 @@ spec:
   addons:
     - name: settings
       helmRelease:
-        interval: 3s
+        interval: 1h
         chart: {spec: {chart: settings, sourceRef: {name: charts}}}
         upgrade: {strategy: {name: RetryOnFailure, retryInterval: 3s}}
         values: {color: "<< vars.round >> << vars.region >>"}
     - name: networks
       kustomization:
-        interval: 3s
+        interval: 1h
         retryInterval: 3s
         sourceRef: {name: fleet}
         path: ./networks

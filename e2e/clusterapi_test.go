@@ -44,8 +44,8 @@ spec:
   rollout: {strategy: AllAtOnce}
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}]
   addons:
-    - {name: ca-chart, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: '$COLOR'}}}
-    - {name: ca-objects, manifests: {interval: 2s, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: ca-objects}, data: {pods: '<< cluster.podCIDRs[0] >>', of: << origin.metadata.name >>}}]}}
+    - {name: ca-chart, helmRelease: {interval: 1h, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: '$COLOR'}}}
+    - {name: ca-objects, manifests: {interval: 1h, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: ca-objects}, data: {pods: '<< cluster.podCIDRs[0] >>', of: << origin.metadata.name >>}}]}}
 `
 
 // plainCluster is a Cluster with its infrastructure and its control plane, as somebody without a ClusterClass writes them.

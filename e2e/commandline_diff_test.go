@@ -35,7 +35,7 @@ spec:
   addons:
     - name: cmd-diff-layers
       helmRelease:
-        interval: 2s
+        interval: 1h
         chart: {spec: {chart: settings, sourceRef: {name: charts}}}
         values: {color: "<< vars.host >>", kept: same}
     - {name: cmd-diff-kept, manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: cmd-diff-kept}}]}}

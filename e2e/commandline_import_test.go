@@ -30,7 +30,7 @@ apiVersion: helm.toolkit.fluxcd.io/v2
 kind: HelmRelease
 metadata: {name: NAME-settings, namespace: imported}
 spec:
-  interval: 2s
+  interval: 1h
   releaseName: imp-settings
   targetNamespace: imp-apps
   storageNamespace: imp-apps
@@ -43,7 +43,7 @@ apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: NAME-hand, namespace: imported}
 spec:
-  interval: 2s
+  interval: 1h
   prune: true
   path: ./imported/NAME
   sourceRef: {kind: GitRepository, name: fleet}
@@ -89,7 +89,7 @@ spec: {url: %s, interval: 2s, ref: {branch: main}}
 		apply(t, h.Client, strings.NewReplacer("NAME", name, "COLOR", colors[name]).Replace(handWritten))
 	}
 	// One that is suspended stays as it is.
-	apply(t, h.Client, strings.NewReplacer("NAME-settings", "one-paused", "imp-settings", "imp-paused", "NAME", "one", "COLOR", "red", "  interval: 2s", "  interval: 2s\n  suspend: true").Replace(strings.Split(handWritten, "---")[0]))
+	apply(t, h.Client, strings.NewReplacer("NAME-settings", "one-paused", "imp-settings", "imp-paused", "NAME", "one", "COLOR", "red", "  interval: 1h", "  interval: 1h\n  suspend: true").Replace(strings.Split(handWritten, "---")[0]))
 	before := map[string]deployed{}
 	for name, c := range clusters {
 		soon(t, "the hand-written objects deliver to "+name, func() error {

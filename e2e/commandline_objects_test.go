@@ -35,11 +35,11 @@ spec:
   addons:
     - name: cmd-inside
       helmRelease:
-        interval: 2s
+        interval: 1h
         chart: {spec: {chart: inside, version: 1.0.0, sourceRef: {name: charts}}}
         values: {color: red}
     - name: cmd-folder
-      kustomization: {interval: 2s, sourceRef: {kind: GitRepository, name: fleet}, path: ./inside, prune: true}
+      kustomization: {interval: 1h, sourceRef: {kind: GitRepository, name: fleet}, path: ./inside, prune: true}
     #new
   overlays:
     - name: us

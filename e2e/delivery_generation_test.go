@@ -120,7 +120,7 @@ spec:
     - name: gen-layers
       optional: true
       helmRelease:
-        interval: 2s
+        interval: 1h
         chart: {spec: {chart: settings, sourceRef: {name: charts}}}
         values: {color: "<< vars.greeting >> << vars.host >> ${flux} {{ .helm }}"}
   overlays:
@@ -191,8 +191,8 @@ spec:
   rollout: {strategy: AllAtOnce}
   sources: [{name: mirror, kind: HelmRepository, spec: {url: "$CHARTS/?region=<< cluster.labels.region >>"}}]
   addons:
-    - {name: gen-m1, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: mirror}}}}}
-    - {name: gen-m2, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: mirror}}}}}
+    - {name: gen-m1, helmRelease: {interval: 1h, chart: {spec: {chart: settings, sourceRef: {name: mirror}}}}}
+    - {name: gen-m2, helmRelease: {interval: 1h, chart: {spec: {chart: settings, sourceRef: {name: mirror}}}}}
 `)
 	for _, c := range []*localfleet.Cluster{g.one, g.two} {
 		for _, addon := range []string{"gen-m1", "gen-m2"} {
@@ -227,8 +227,8 @@ spec:
   rollout: {strategy: AllAtOnce}
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}]
   addons:
-    - {name: gen-bad, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: %q}}}
-    - {name: gen-good, helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: blue}}}
+    - {name: gen-bad, helmRelease: {interval: 1h, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: %q}}}
+    - {name: gen-good, helmRelease: {interval: 1h, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: blue}}}
 `, color))
 	}
 	set("one")
@@ -266,7 +266,7 @@ spec:
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}]
   variables: {version: "*"}
   addons:
-    - {name: gen-auth, helmRelease: {interval: 2s, chart: {spec: {chart: settings, version: "<< vars.version >>", sourceRef: {name: charts}}}, values: {color: blue}}}
+    - {name: gen-auth, helmRelease: {interval: 1h, chart: {spec: {chart: settings, version: "<< vars.version >>", sourceRef: {name: charts}}}, values: {color: blue}}}
 `)
 	soon(t, "it arrives", func() error {
 		return errors.Join(wantData(ctx, g.one, "gen-auth", "gen-auth", "color", "blue"), g.addonOf(ctx, "one", "authority", "gen-auth", hubv1.AddonReady, ""))
@@ -311,7 +311,7 @@ spec:
   clusterSelector: {matchLabels: {region: eu}}
   rollout: {strategy: AllAtOnce}
   sources: [{name: fleet, kind: GitRepository, spec: {url: $GIT, ref: {branch: main}}}]
-  addons: [{name: gen-mistake, kustomization: {interval: 2s, path: ./apps, sourceRef: {name: fleet}}}]
+  addons: [{name: gen-mistake, kustomization: {interval: 1h, path: ./apps, sourceRef: {name: fleet}}}]
 `)
 	soon(t, "the mistake is called by its name", func() error {
 		list := &hubv1.AddonDeliveryList{}

@@ -40,7 +40,7 @@ func TestMoves(t *testing.T) {
 
 // settings is the line of an add-on that delivers the test chart.
 func settings(name, more string) string {
-	return fmt.Sprintf("    - name: %s\n      helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}%s}\n", name, more)
+	return fmt.Sprintf("    - name: %s\n      helmRelease: {interval: 1h, chart: {spec: {chart: settings, sourceRef: {name: charts}}}%s}\n", name, more)
 }
 
 func chartSet(namespace, name, more string, addons ...string) string {
@@ -110,7 +110,7 @@ func (g *generation) orderAcrossKinds(t *testing.T) {
 	ctx := t.Context()
 	_, err := g.git.Commit("fleet", map[string]string{"after/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mov-after, namespace: default}\ndata: {a: b}\n"})
 	check(t, err)
-	after := "    - {name: mov-after, dependsOn: [{name: mov-before}], kustomization: {interval: 2s, path: ./after, sourceRef: {name: fleet}}}\n"
+	after := "    - {name: mov-after, dependsOn: [{name: mov-before}], kustomization: {interval: 1h, path: ./after, sourceRef: {name: fleet}}}\n"
 	version := func(v string) string {
 		return strings.Replace(settings("mov-before", ""), "chart: settings,", "chart: settings, version: "+v+",", 1)
 	}
@@ -317,7 +317,7 @@ func (g *generation) renameManifests(t *testing.T) {
 		t.Helper()
 		g.apply(t, "apiVersion: chandler.dev/v1alpha1\nkind: AddonSet\nmetadata: {name: manifests, namespace: flux-system}\nspec:\n  clusterSelector: {matchLabels: {region: eu}}\n  addons:\n    - "+head+`
       manifests:
-        interval: 2s
+        interval: 1h
         objects:
           - {apiVersion: mov.example.org/v1, kind: Gadget, metadata: {name: first}}
           - apiVersion: apiextensions.k8s.io/v1
@@ -358,7 +358,7 @@ apiVersion: helm.toolkit.fluxcd.io/v2
 kind: HelmRelease
 metadata: {name: one-legacy, namespace: fleet}
 spec:
-  interval: 2s
+  interval: 1h
   releaseName: legacy
   targetNamespace: mov-legacy
   storageNamespace: mov-legacy
@@ -389,7 +389,7 @@ apiVersion: helm.toolkit.fluxcd.io/v2
 kind: HelmRelease
 metadata: {name: one-other, namespace: fleet}
 spec:
-  interval: 2s
+  interval: 1h
   suspend: true
   kubeConfig: {secretRef: {name: two}}
   chart: {spec: {chart: settings, sourceRef: {kind: HelmRepository, name: charts}}}
@@ -427,13 +427,13 @@ spec: {url: $GIT, interval: 2s, ref: {branch: main}}
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: one-hand, namespace: fleet}
-spec: {interval: 2s, prune: true, path: ./hand, sourceRef: {kind: GitRepository, name: fleet}, kubeConfig: {secretRef: {name: one}}, postBuild: {substitute: {color: by-hand}}}
+spec: {interval: 1h, prune: true, path: ./hand, sourceRef: {kind: GitRepository, name: fleet}, kubeConfig: {secretRef: {name: one}}, postBuild: {substitute: {color: by-hand}}}
 `)
 	soon(t, "the hand-written one delivers", func() error { return wantData(ctx, g.one, "default", "mov-hand", "color", "by-hand") })
 	before := &corev1.ConfigMap{}
 	check(t, g.one.Client.Get(ctx, types.NamespacedName{Namespace: "default", Name: "mov-hand"}, before))
 	g.apply(t, chartSet("flux-system", "hand", "",
-		"    - {name: mov-hand, adopt: {name: one-hand, namespace: fleet}, kustomization: {interval: 2s, path: ./hand, sourceRef: {name: fleet}, postBuild: {substitute: {color: by-set}}}}\n"))
+		"    - {name: mov-hand, adopt: {name: one-hand, namespace: fleet}, kustomization: {interval: 1h, path: ./hand, sourceRef: {name: fleet}, postBuild: {substitute: {color: by-set}}}}\n"))
 	soon(t, "the set delivers it now", func() error { return wantData(ctx, g.one, "default", "mov-hand", "color", "by-set") })
 	after := &corev1.ConfigMap{}
 	check(t, g.one.Client.Get(ctx, client.ObjectKeyFromObject(before), after))
@@ -469,7 +469,7 @@ metadata: {name: replicas, namespace: flux-system}
 spec:
   selectAll: true
   rollout: {strategy: AllAtOnce}
-  addons: [{name: mov-replicas, manifests: {interval: 2s, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: mov-replicas}, data: {value: %s}}]}}]
+  addons: [{name: mov-replicas, manifests: {interval: 1h, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: mov-replicas}, data: {value: %s}}]}}]
 `, value))
 	}
 	set("first")

@@ -39,7 +39,7 @@ func TestOrder(t *testing.T) {
 			if after != "" {
 				fmt.Fprintf(&b, "      dependsOn: [{name: %s}]\n", after)
 			}
-			fmt.Fprintf(&b, "      helmRelease: {interval: 2s, chart: {spec: {chart: settings, sourceRef: {kind: HelmRepository, name: charts}}}, values: {color: %s}}\n", color)
+			fmt.Fprintf(&b, "      helmRelease: {interval: 1h, chart: {spec: {chart: settings, sourceRef: {kind: HelmRepository, name: charts}}}, values: {color: %s}}\n", color)
 		}
 		apply(t, h.Client, b.String())
 	}

@@ -292,7 +292,7 @@ spec:
   addons:
     - name: extra
       helmRelease:
-        interval: 3s
+        interval: 1h
         chart: {spec: {chart: settings, sourceRef: {kind: HelmRepository, name: charts}}}
         values: {color: "${color}"}
 `})

@@ -30,8 +30,8 @@ spec:
   clusterSelector: {matchLabels: {env: drain}}
   rollout: {strategy: AllAtOnce}
   addons:
-    - {name: drn-first, manifests: {interval: 2s, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: drn-first}, data: {a: b}}]}}
-    - {name: drn-second, dependsOn: [{name: drn-first}], manifests: {interval: 2s, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: drn-second}, data: {a: b}}]}}
+    - {name: drn-first, manifests: {interval: 1h, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: drn-first}, data: {a: b}}]}}
+    - {name: drn-second, dependsOn: [{name: drn-first}], manifests: {interval: 1h, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: drn-second}, data: {a: b}}]}}
 `
 
 // drained is a hub under the policies, with a tenant and a Cluster that must be drained before they are deleted.

@@ -66,7 +66,7 @@ spec:
   rollout: {strategy: AllAtOnce}
   sources: [{name: fleet, kind: GitRepository, spec: {url: $GIT, interval: 2s, ref: {branch: main}}}]
   addons:
-    - {name: td-half, kustomization: {interval: 3s, path: ./td-half, sourceRef: {name: fleet}}}
+    - {name: td-half, kustomization: {interval: 1h, path: ./td-half, sourceRef: {name: fleet}}}
 `
 
 // appliedInPart: Flux applies the Namespace of a folder, and fails at what is in it, which it has never done before. When the add-on goes it

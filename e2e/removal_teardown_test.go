@@ -43,8 +43,8 @@ spec:
   rollout: {strategy: AllAtOnce}
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}, {name: fleet, kind: GitRepository, spec: {url: $GIT, interval: 2s, ref: {branch: main}}}]
   addons:
-    - {name: td-chart, helmRelease: {interval: 3s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: blue}}}
-    - {name: td-git, kustomization: {interval: 3s, path: ./td, sourceRef: {name: fleet}}}
+    - {name: td-chart, helmRelease: {interval: 1h, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: blue}}}
+    - {name: td-git, kustomization: {interval: 1h, path: ./td, sourceRef: {name: fleet}}}
 `
 
 const teardownTeam = `
@@ -56,8 +56,8 @@ spec:
   rollout: {strategy: AllAtOnce}
   sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}, {name: fleet, kind: GitRepository, spec: {url: $GIT, interval: 2s, ref: {branch: main}}}]
   addons:
-    - {name: td-team, helmRelease: {interval: 3s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: blue}}}
-    - {name: td-team-git, kustomization: {interval: 3s, path: ./td-team, sourceRef: {name: fleet}, serviceAccountName: td-deployer}}
+    - {name: td-team, helmRelease: {interval: 1h, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: blue}}}
+    - {name: td-team-git, kustomization: {interval: 1h, path: ./td-team, sourceRef: {name: fleet}, serviceAccountName: td-deployer}}
 `
 
 func startTeardown(t *testing.T) *teardownFleet {

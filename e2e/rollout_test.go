@@ -39,7 +39,7 @@ spec:
   addons:
     - name: worker
       helmRelease:
-        interval: 5s
+        interval: 1h
         timeout: 5s
         targetNamespace: in-<< cluster.name >>
         install: {createNamespace: true}

@@ -31,7 +31,7 @@ func TestLockdown(t *testing.T) {
 	register(t, g.Client, "fleet", "one", g.one, map[string]string{"region": "eu"})
 
 	g.apply(t, shopTeam)
-	g.apply(t, shopSet("shop", "    - {name: web, helmRelease: {interval: 10s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}}}\n"))
+	g.apply(t, shopSet("shop", "    - {name: web, helmRelease: {interval: 1h, chart: {spec: {chart: settings, sourceRef: {name: charts}}}}}\n"))
 	soon(t, "the hub says what is wrong with the Team's rights", func() error {
 		return g.addonOf(ctx, "one", "team-shop", "team-shop", hubv1.AddonFailed, "Flux runs with --default-service-account, and acts on the cluster as ServiceAccount flux-system/default")
 	})

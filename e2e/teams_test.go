@@ -108,8 +108,8 @@ func (g *teamed) arrives(t *testing.T) {
 		return nil
 	})
 	g.apply(t, shopSet("shop", `
-    - {name: web, helmRelease: {interval: 10s, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: "of << cluster.name >>"}}}
-    - {name: conf, kustomization: {interval: 10s, path: ./shop, sourceRef: {name: fleet}}}
+    - {name: web, helmRelease: {interval: 1h, chart: {spec: {chart: settings, sourceRef: {name: charts}}}, values: {color: "of << cluster.name >>"}}}
+    - {name: conf, kustomization: {interval: 1h, path: ./shop, sourceRef: {name: fleet}}}
 `))
 	soon(t, "its chart is in its namespace", func() error { return wantData(ctx, g.one, "shop-apps", "web", "color", "of one") })
 	soon(t, "its folder is applied", func() error { return wantData(ctx, g.one, "shop-apps", "from-git", "a", "b") })
@@ -305,10 +305,10 @@ func (g *teamed) denials(t *testing.T) {
 	check(t, g.charts.Publish(os.DirFS("testdata"), "charts/hooked"))
 	check(t, g.Client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "others"}, Data: map[string]string{"a": "b"}}))
 	folder := func(path, more string) string {
-		return "kustomization: {interval: 10s, path: ./" + path + ", sourceRef: {name: fleet}" + more + "}"
+		return "kustomization: {interval: 1h, path: ./" + path + ", sourceRef: {name: fleet}" + more + "}"
 	}
 	chart := func(name, more string) string {
-		return "helmRelease: {interval: 10s, chart: {spec: {chart: " + name + ", sourceRef: {name: charts}}}" + more + "}"
+		return "helmRelease: {interval: 1h, chart: {spec: {chart: " + name + ", sourceRef: {name: charts}}}" + more + "}"
 	}
 	const others = "valuesFrom: [{kind: ConfigMap, name: others}]"
 	cases := map[string]struct{ body, says string }{

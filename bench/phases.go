@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
 )
 
 // run is one run of the bench, phase by phase.

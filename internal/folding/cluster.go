@@ -242,3 +242,20 @@ func (c *clusters) source(namespace, secret, key string) (kind origin.Kind, name
 	}
 	return origin.Secret, secret, obj == nil
 }
+
+// comesFrom returns whether an object is what the cluster comes from, or the cluster itself where its kubeconfig is in a
+// Secret whose origin was not found.
+func (c *Cluster) comesFrom(o *unstructured.Unstructured) bool {
+	if o.GetNamespace() != c.Namespace {
+		return false
+	}
+	if o.GetKind() == c.Kind.Kind && o.GetName() == c.Origin {
+		return true
+	}
+	for _, k := range []origin.Kind{origin.ClusterAPI, origin.Kamaji} {
+		if o.GetKind() == k.Kind && k.UsualSecret(o.GetName()) == c.Secret {
+			return true
+		}
+	}
+	return false
+}

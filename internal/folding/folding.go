@@ -39,6 +39,11 @@ func (o *Object) where() string {
 	return fmt.Sprintf("%s, line %d", o.File, o.Line)
 }
 
+// compare orders objects by where they are.
+func (o *Object) compare(other *Object) int {
+	return cmp.Or(cmp.Compare(o.File, other.File), cmp.Compare(o.Line, other.Line), cmp.Compare(o.key(), other.key()))
+}
+
 func (o *Object) String() string {
 	return fmt.Sprintf("%s %s/%s", o.GetKind(), o.GetNamespace(), o.GetName())
 }
@@ -88,6 +93,8 @@ type Result struct {
 	Clusters []*Cluster
 	// Left are the objects that stay as they are, and why.
 	Left []Left
+	// Notes say what the sets do not take over from an object that they adopt.
+	Notes []Note
 	// Folded are the objects that the sets adopt.
 	Folded []*Object
 	// Makers are what makes folded objects, and would make them again after their adoption.
@@ -104,6 +111,12 @@ type Left struct {
 	Reason string
 }
 
+// Note says what a set does not take over from an object that it adopts, or what somebody has to add to the set.
+type Note struct {
+	*Object
+	Text string
+}
+
 // Maker is a Flux object, or another tool, that keeps folded objects.
 type Maker struct {
 	Name    string
@@ -118,6 +131,10 @@ type member struct {
 	body map[string]any
 	// needs are the objects that it depends on.
 	needs []string
+	// judged are those of them that have to fulfil an expression.
+	judged []string
+	// notes say what of it the set does not take over.
+	notes []string
 	// home is the namespace of its set, and local a field that keeps it in the object's own; empty if none does.
 	home, local string
 }
@@ -136,7 +153,7 @@ func Fold(in Input) *Result {
 	members := f.read()
 	// Each round leaves out what cannot be delivered as it is. The next one folds the others anew.
 	for {
-		members = f.dependable(members)
+		f.dependable(members)
 		sets := f.build(members)
 		wrong := f.verify(sets)
 		if len(wrong) == 0 {
@@ -172,6 +189,9 @@ func (f *folder) finish(sets []*set, members []*member) {
 	seen := map[*Cluster]bool{}
 	for _, m := range members {
 		f.out.Folded = append(f.out.Folded, m.Object)
+		for _, text := range m.remarks() {
+			f.out.Notes = append(f.out.Notes, Note{m.Object, excerpt.Line(text)})
+		}
 		if maker := madeBy(m.Object); maker != "" {
 			makers[maker] = append(makers[maker], m.String())
 		}
@@ -186,9 +206,8 @@ func (f *folder) finish(sets []*set, members []*member) {
 	}
 	slices.SortFunc(f.out.Makers, func(a, b Maker) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(f.out.Clusters, func(a, b *Cluster) int { return cmp.Compare(a.String(), b.String()) })
-	slices.SortFunc(f.out.Left, func(a, b Left) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.key(), b.key()))
-	})
+	slices.SortFunc(f.out.Left, func(a, b Left) int { return a.compare(b.Object) })
+	slices.SortStableFunc(f.out.Notes, func(a, b Note) int { return a.compare(b.Object) })
 }
 
 // madeBy returns what keeps an object, and would make it again: a Flux Kustomization or HelmRelease, or Argo CD.
@@ -207,38 +226,6 @@ func madeBy(o *Object) string {
 		return "Argo CD Application " + excerpt.Line(name)
 	}
 	return ""
-}
-
-// dependable leaves out, again and again, what depends on an object that is not folded on the same cluster.
-func (f *folder) dependable(members []*member) []*member {
-	for {
-		there := map[string]*member{}
-		for _, m := range members {
-			there[m.key()] = m
-		}
-		n := len(members)
-		members = slices.DeleteFunc(members, func(m *member) bool {
-			for _, need := range m.needs {
-				switch other := there[need]; {
-				case other == nil:
-					f.leave(m.Object, "spec.dependsOn names %s, which is not folded: take it out of dependsOn, or fold that too", need)
-					return true
-				case other.cluster != m.cluster:
-					f.leave(m.Object, "spec.dependsOn names %s, which is for another cluster, %s: add-ons wait for those of their own cluster only. "+
-						"Take it out of dependsOn", need, other.cluster)
-					return true
-				case other.home != m.home:
-					f.leave(m.Object, "spec.dependsOn names %s, whose set has to be in namespace %q, and this one's in %q: add-ons wait for those of "+
-						"their own namespace only. Take it out of dependsOn", need, other.home, m.home)
-					return true
-				}
-			}
-			return false
-		})
-		if len(members) == n {
-			return members
-		}
-	}
 }
 
 func (c *Cluster) key() types.NamespacedName {

@@ -171,7 +171,10 @@ func sameDependencies(before *folding.Object, r preview.Rendered, c preview.Clus
 		if ns == "" {
 			ns = before.GetNamespace()
 		}
-		want = append(want, fmt.Sprintf("%s %s/%s", before.GetKind(), ns, d["name"]))
+		need := fmt.Sprintf("%s %s/%s", before.GetKind(), ns, d["name"])
+		if !dropped(out, before, need) {
+			want = append(want, need)
+		}
 	}
 	for _, s := range out.Sets {
 		for _, a := range s.Spec.Addons {
@@ -193,6 +196,13 @@ func sameDependencies(before *folding.Object, r preview.Rendered, c preview.Clus
 		return fmt.Errorf("%s depends on other objects (-was +is):\n%s", before, d)
 	}
 	return nil
+}
+
+// dropped returns whether an add-on need not wait for what its object depends on: a note says so, or it makes the cluster.
+func dropped(out *folding.Result, o *folding.Object, need string) bool {
+	return strings.HasSuffix(need, "-cluster") || slices.ContainsFunc(out.Notes, func(n folding.Note) bool {
+		return n.Object == o && strings.Contains(n.Text, "does not wait for "+need+",")
+	})
 }
 
 // rendered renders what is printed, with the clusters labelled as is printed too.

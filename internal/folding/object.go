@@ -51,42 +51,6 @@ func (f *folder) read() []*member {
 	return f.releasesOnce(out)
 }
 
-// homes decides in which namespace the set of each add-on goes: that of the objects, if Flux resolves anything there, and
-// with these all that they wait for or that waits for them.
-func (f *folder) homes(members []*member) {
-	byKey := map[string]*member{}
-	for _, m := range members {
-		byKey[m.key()] = m
-		m.home = f.in.Namespace
-		if m.local = local(m.GetKind(), m.GetNamespace(), m.spec(), f.in.CrossNamespace); m.local != "" || !f.in.Hub.IsPlatform(m.home) {
-			m.home = m.GetNamespace()
-		}
-	}
-	for changed := true; changed; {
-		changed = false
-		for _, m := range members {
-			for _, need := range m.needs {
-				changed = m.together(byKey[need]) || changed
-			}
-		}
-	}
-}
-
-// together puts the set of an object, and of one that it waits for, into their own namespace, if one of them has to be
-// there. It returns whether that was new.
-func (m *member) together(other *member) bool {
-	if other == nil || other.GetNamespace() != m.GetNamespace() || other.home == m.home {
-		return false
-	}
-	for _, one := range []*member{m, other} {
-		if one.local == "" {
-			one.local = "dependsOn"
-		}
-		one.home = m.GetNamespace()
-	}
-	return true
-}
-
 // spec returns the object's own.
 func (m *member) spec() map[string]any {
 	spec, _ := m.Unstructured.Object["spec"].(map[string]any)
@@ -211,29 +175,6 @@ func applied(o *Object) bool {
 		seen, there := condition["observedGeneration"]
 		return condition["type"] == "Ready" && condition["status"] == "True" && (!there || seen == o.GetGeneration())
 	})
-}
-
-// dependencies finds the objects that one depends on.
-func (f *folder) dependencies(m *member, spec map[string]any) string {
-	list, _, err := unstructured.NestedSlice(spec, "dependsOn")
-	if err != nil {
-		return "spec.dependsOn is not a list"
-	}
-	for _, x := range list {
-		d, _ := x.(map[string]any)
-		name, _ := d["name"].(string)
-		namespace, _ := d["namespace"].(string)
-		if namespace == "" {
-			namespace = m.GetNamespace()
-		}
-		if d["readyExpr"] != nil {
-			return fmt.Sprintf("spec.dependsOn has a readyExpr for %q, and add-ons wait for Ready: take it out", name)
-		}
-		m.needs = append(m.needs, m.GetKind()+" "+namespace+"/"+name)
-	}
-	slices.Sort(m.needs)
-	m.needs = slices.Compact(m.needs)
-	return ""
 }
 
 // releasesOnce leaves out objects that install one Helm release on one cluster: nobody knows which of them is meant.

@@ -114,12 +114,18 @@ func Count(n int, one, several string) string { return fmt.Sprintf("%d %s", n, V
 func plural(n int, what string) string { return Count(n, what, what+"s") }
 
 // String says which object stays, and why.
-func (l Left) String() string {
+func (l Left) String() string { return l.said(l.Reason) }
+
+// String says of which object the note is, and what it says.
+func (n Note) String() string { return n.said(n.Text) }
+
+// said puts an object, and where it is, before what is said of it.
+func (o *Object) said(text string) string {
 	where := ""
-	if l.File != "" {
-		where = " (" + l.where() + ")"
+	if o.File != "" {
+		where = " (" + o.where() + ")"
 	}
-	return excerpt.Line(fmt.Sprintf("%s%s: %s", l.Object, where, l.Reason))
+	return excerpt.Line(fmt.Sprintf("%s%s: %s", o, where, text))
 }
 
 // Head returns the comment that comes before the sets.
@@ -131,6 +137,13 @@ func (r *Result) Head(hub hubconfig.Shared) string {
 	line("")
 	for _, s := range r.Steps(hub) {
 		line(s)
+	}
+	if len(r.Notes) > 0 {
+		line("")
+		line("Not quite as it was:")
+		for _, n := range r.Notes {
+			line("  " + n.String())
+		}
 	}
 	if len(r.Left) > 0 {
 		line("")

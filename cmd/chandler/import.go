@@ -13,20 +13,16 @@ import (
 	"strings"
 	"time"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/folding"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/importer"
 	"github.com/chandler-hub/chandler/internal/layout"
 	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/preview"
@@ -161,162 +157,56 @@ func (o *importOptions) files(ctx context.Context, args []string) (in folding.In
 	if err != nil {
 		return in, 0, err
 	}
+	reader := importer.New()
+	roots := o.roots(args, files)
+	if o.clusters != "" {
+		for _, root := range roots {
+			if err := reader.Clusters(root.Tree, filepath.ToSlash(o.clusters), o.namespace); err != nil {
+				sayLine(o.ErrOut, "note: %v", err)
+			}
+		}
+		o.sources = reader.Sources()
+	}
 	for _, file := range files {
 		found, err := preview.Documents(file.name, file.raw)
 		r.unreadable(err, file.named)
 		for _, d := range found {
-			r.fail(take(&in, file.name, d))
+			if o.clusters == "" {
+				r.fail(reader.Take(filepath.ToSlash(file.name), d))
+			}
 		}
 	}
-	if o.clusters != "" {
-		return o.folders(args, files), r.errors, nil
+	if o.clusters == "" {
+		reader.Build(roots)
 	}
-	for _, root := range args {
-		if info, err := os.Stat(root); err == nil && info.IsDir() {
-			o.build(&in, filepath.Clean(root), files)
-		}
+	for _, note := range reader.Notes() {
+		sayLine(o.ErrOut, "note: %s", note)
 	}
-	return in, r.errors, nil
+	return reader.Input(), r.errors, nil
 }
 
-// folders reads the folders of clusters that run Flux themselves.
-func (o *importOptions) folders(args []string, files []input) (in folding.Input) {
-	in.NotHere = true
-	for _, root := range args {
-		tree, err := treeOf(filepath.Clean(root), files)
-		var fleet *layout.Fleet
-		if err == nil {
-			fleet, err = tree.Clusters(filepath.ToSlash(o.clusters), o.namespace)
+// roots returns the folders that were named, with the files below them.
+func (o *importOptions) roots(args []string, files []input) []importer.Root {
+	var out []importer.Root
+	for _, arg := range args {
+		root := filepath.Clean(arg)
+		if info, err := os.Stat(root); err != nil || !info.IsDir() {
+			continue
 		}
+		byPath := map[string][]byte{}
+		for _, f := range files {
+			if rel, err := filepath.Rel(root, f.name); err == nil && filepath.IsLocal(rel) {
+				byPath[filepath.ToSlash(rel)] = f.raw
+			}
+		}
+		tree, err := layout.New(byPath)
 		if err != nil {
 			sayLine(o.ErrOut, "note: %v", err)
 			continue
 		}
-		for _, note := range fleet.Notes {
-			sayLine(o.ErrOut, "note: %s", note)
-		}
-		for _, object := range fleet.Objects {
-			in.Objects = append(in.Objects, folding.Object{File: object.Folder, Line: 1, Built: true, Unstructured: object.Unstructured})
-		}
-		o.sources = append(o.sources, fleet.Sources...)
+		out = append(out, importer.Root{Dir: filepath.ToSlash(root), Tree: tree})
 	}
-	return in
-}
-
-// treeOf returns the files below a folder.
-func treeOf(root string, files []input) (*layout.Tree, error) {
-	byPath := map[string][]byte{}
-	for _, f := range files {
-		if rel, err := filepath.Rel(root, f.name); err == nil && filepath.IsLocal(rel) {
-			byPath[filepath.ToSlash(rel)] = f.raw
-		}
-	}
-	return layout.New(byPath)
-}
-
-// build adds the objects for other clusters that only come out of the folders of a repository: what its Kustomizations for
-// the management cluster apply. An object of a file in such a folder is what it is built from, and does not count itself.
-func (o *importOptions) build(in *folding.Input, root string, files []input) {
-	tree, err := treeOf(root, files)
-	if err != nil {
-		sayLine(o.ErrOut, "note: %v", err)
-		return
-	}
-	for _, made := range slices.Clone(in.Objects) {
-		k := &kustomizev1.Kustomization{}
-		if made.GetKind() != "Kustomization" || runtime.DefaultUnstructuredConverter.FromUnstructured(made.Unstructured.Object, k) != nil ||
-			k.Spec.KubeConfig != nil || k.Spec.Path == "" {
-			continue
-		}
-		built, err := tree.Build(k)
-		if errors.Is(err, layout.ErrNoFolder) {
-			continue
-		}
-		if err != nil {
-			sayLine(o.ErrOut, "note: %s (%s, line %d) is for the management cluster, and what it applies is not known: %v", &made, made.File,
-				made.Line, err)
-			continue
-		}
-		folder := filepath.Join(root, filepath.FromSlash(layout.Folder(k))) + string(filepath.Separator)
-		for _, u := range built {
-			addBuilt(in, &made, folder, u)
-		}
-	}
-}
-
-// addBuilt adds an object that comes out of a folder, if it is for another cluster.
-func addBuilt(in *folding.Input, made *folding.Object, folder string, u *unstructured.Unstructured) {
-	group := u.GroupVersionKind().Group
-	kc, _, _ := unstructured.NestedMap(u.Object, "spec", "kubeConfig")
-	if kc == nil || group != helmv2.GroupVersion.Group && group != kustomizev1.GroupVersion.Group {
-		return
-	}
-	if u.GetNamespace() == "" {
-		u.SetNamespace("default") // as kubectl would
-	}
-	labels := u.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels["kustomize.toolkit.fluxcd.io/name"], labels["kustomize.toolkit.fluxcd.io/namespace"] = made.GetName(), made.GetNamespace()
-	u.SetLabels(labels)
-	same := (&folding.Object{Unstructured: u}).String()
-	in.Objects = slices.DeleteFunc(in.Objects, func(raw folding.Object) bool {
-		return raw.String() == same && (strings.HasPrefix(raw.File, folder) ||
-			equality.Semantic.DeepEqual(raw.Unstructured.Object["spec"], u.Object["spec"]))
-	})
-	in.Objects = append(in.Objects, folding.Object{File: made.File, Line: made.Line, Built: true, Unstructured: u})
-}
-
-// taken are the kinds that take takes.
-var taken = []string{"helm.toolkit.fluxcd.io/HelmRelease", "kustomize.toolkit.fluxcd.io/Kustomization", "/Secret",
-	"cluster.x-k8s.io/Cluster", "kamaji.clastix.io/TenantControlPlane", hubv1.GroupVersion.Group + "/ClusterRegistration",
-	hubv1.GroupVersion.Group + "/AddonSet"}
-
-// take puts an object where it belongs. Of a Secret it keeps the metadata.
-func take(in *folding.Input, file string, d preview.Located) error {
-	u := d.Unstructured
-	if u.GetNamespace() == "" {
-		u.SetNamespace("default") // as kubectl would
-	}
-	gvk := u.GroupVersionKind()
-	at := gvk.Group + "/" + gvk.Kind
-	if !slices.Contains(taken, at) {
-		return nil
-	}
-	// No API server has such an object, and its name would be printed in commands.
-	for field, problems := range map[string][]string{
-		"name": content.IsDNS1123Subdomain(u.GetName()), "namespace": content.IsDNS1123Label(u.GetNamespace()),
-	} {
-		if len(problems) > 0 {
-			return fmt.Errorf("%s, line %d: %s: metadata.%s is none that an object can have: %s", file, d.Line, gvk.Kind, field, problems[0])
-		}
-	}
-	switch at {
-	case "helm.toolkit.fluxcd.io/HelmRelease", "kustomize.toolkit.fluxcd.io/Kustomization":
-		in.Objects = append(in.Objects, folding.Object{File: file, Line: d.Line, Unstructured: u})
-	case "/Secret":
-		kept := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": u.Object["metadata"]}}
-		annotations := kept.GetAnnotations()
-		delete(annotations, corev1.LastAppliedConfigAnnotation) // holds the data
-		kept.SetAnnotations(annotations)
-		in.Origins = append(in.Origins, kept)
-	case "cluster.x-k8s.io/Cluster", "kamaji.clastix.io/TenantControlPlane":
-		in.Origins = append(in.Origins, u)
-	case hubv1.GroupVersion.Group + "/ClusterRegistration":
-		reg := hubv1.ClusterRegistration{}
-		if err := preview.Strict(u, &reg); err != nil {
-			return fmt.Errorf("%s, line %d: ClusterRegistration %s/%s: %w", file, d.Line, u.GetNamespace(), u.GetName(), err)
-		}
-		in.Registrations = append(in.Registrations, reg)
-	case hubv1.GroupVersion.Group + "/AddonSet":
-		set := hubv1.AddonSet{}
-		if err := preview.Strict(u, &set); err != nil {
-			return fmt.Errorf("%s, line %d: AddonSet %s/%s: %w", file, d.Line, u.GetNamespace(), u.GetName(), err)
-		}
-		in.Sets = append(in.Sets, set)
-	}
-	return nil
+	return out
 }
 
 // write prints the result, or writes it into a folder.

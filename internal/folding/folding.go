@@ -19,6 +19,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/layout"
 )
 
 // Object is a HelmRelease or Kustomization, and where it was read.
@@ -28,6 +29,8 @@ type Object struct {
 	Line int
 	// Built is true if it comes out of a folder as Flux applies it.
 	Built bool
+	// Unread are the objects that its variables may come from, and that were not read.
+	Unread []string
 	*unstructured.Unstructured
 }
 
@@ -39,13 +42,16 @@ func (o *Object) where() string {
 	return fmt.Sprintf("%s, line %d", o.File, o.Line)
 }
 
+// shown writes variables that are not known as they are written in files.
+func shown(text string) string { return layout.Holes.ReplaceAllString(text, "$${$1}") }
+
 // compare orders objects by where they are.
 func (o *Object) compare(other *Object) int {
 	return cmp.Or(cmp.Compare(o.File, other.File), cmp.Compare(o.Line, other.Line), cmp.Compare(o.key(), other.key()))
 }
 
 func (o *Object) String() string {
-	return fmt.Sprintf("%s %s/%s", o.GetKind(), o.GetNamespace(), o.GetName())
+	return shown(fmt.Sprintf("%s %s/%s", o.GetKind(), o.GetNamespace(), o.GetName()))
 }
 
 // key identifies the object.
@@ -131,6 +137,8 @@ type member struct {
 	body map[string]any
 	// needs are the objects that it depends on.
 	needs []string
+	// holes are variables whose values are not known.
+	holes []string
 	// judged are those of them that have to fulfil an expression.
 	judged []string
 	// notes say what of it the set does not take over.
@@ -174,7 +182,7 @@ func Fold(in Input) *Result {
 func (f *folder) leave(o *Object, format string, args ...any) {
 	if !f.left[o.key()] {
 		f.left[o.key()] = true
-		f.out.Left = append(f.out.Left, Left{o, excerpt.Line(fmt.Sprintf(format, args...))})
+		f.out.Left = append(f.out.Left, Left{o, excerpt.Line(shown(fmt.Sprintf(format, args...)))})
 	}
 }
 

@@ -73,7 +73,7 @@ func (f *folder) member(o *Object) *member {
 		return nil
 	}
 	m := &member{Object: o}
-	for _, step := range []func(*member, map[string]any) string{f.version, f.findCluster, f.state, f.dependencies} {
+	for _, step := range []func(*member, map[string]any) string{f.version, f.variables, f.findCluster, f.state, f.dependencies} {
 		if why := step(m, spec); why != "" {
 			f.leave(o, "%s", why)
 			return nil

@@ -119,6 +119,27 @@ func (l Left) String() string { return l.said(l.Reason) }
 // String says of which object the note is, and what it says.
 func (n Note) String() string { return n.said(n.Text) }
 
+// notes returns the notes, each text once, with the objects that it is about.
+func (r *Result) notes() []string {
+	about := map[string][]Note{}
+	var order []string
+	for _, n := range r.Notes {
+		if about[n.Text] == nil {
+			order = append(order, n.Text)
+		}
+		about[n.Text] = append(about[n.Text], n)
+	}
+	out := make([]string, len(order))
+	for i, text := range order {
+		all := about[text]
+		out[i] = all[0].String()
+		if more := len(all) - 1; more > 0 {
+			out[i] = excerpt.Line(fmt.Sprintf("%s and %s like it: %s", all[0].Object, plural(more, "object"), text))
+		}
+	}
+	return out
+}
+
 // said puts an object, and where it is, before what is said of it.
 func (o *Object) said(text string) string {
 	where := ""
@@ -141,8 +162,8 @@ func (r *Result) Head(hub hubconfig.Shared) string {
 	if len(r.Notes) > 0 {
 		line("")
 		line("Not quite as it was:")
-		for _, n := range r.Notes {
-			line("  " + n.String())
+		for _, text := range r.notes() {
+			line("  " + text)
 		}
 	}
 	if len(r.Left) > 0 {

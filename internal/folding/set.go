@@ -337,6 +337,7 @@ func setBody(b *hubv1.AddonBody, kind string, v any) {
 	if err != nil { // it was read from JSON
 		panic(err)
 	}
+	raw = filled(raw)
 	if kind == fluxspec.HelmReleaseKind {
 		b.HelmRelease = &apiextensionsv1.JSON{Raw: raw}
 		return

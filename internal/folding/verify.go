@@ -46,7 +46,7 @@ func (f *folder) verify(sets []*set) map[*member]string {
 
 // compile returns the compiled set; nil if it does not compile.
 func (f *folder) compile(s *set, others map[string]*hubv1.AddonSetSpec) *compile.Program {
-	program, err := compile.Compile(&s.object.Spec, f.author(s))
+	program, err := compile.Compile(s.whole(), f.author(s))
 	if err == nil {
 		_, err = compile.Split(compile.Graph(s.name, others)) // another set may be in another folder
 	}

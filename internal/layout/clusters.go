@@ -66,14 +66,14 @@ func (t *Tree) Clusters(root, namespace string) (*Fleet, error) {
 			return nil, fmt.Errorf("%s and %s are folders of clusters of one name: rename one", other, folder)
 		}
 		owner[cluster] = folder
-		objects, err := t.Build(&kustomizev1.Kustomization{Spec: kustomizev1.KustomizationSpec{Path: folder}})
+		whole, err := t.Build(&kustomizev1.Kustomization{Spec: kustomizev1.KustomizationSpec{Path: folder}}, nil)
 		if err != nil {
 			f.note("folder %s is left out: %s", folder, err)
 			continue
 		}
-		built[cluster] = objects
+		built[cluster] = whole.Objects
 		f.sources[cluster] = map[string]*unstructured.Unstructured{}
-		for _, u := range objects {
+		for _, u := range whole.Objects {
 			if u.GroupVersionKind().Group == sourcev1.GroupVersion.Group {
 				f.sources[cluster][id(u.GetKind(), u.GetNamespace(), u.GetName())] = u
 			}
@@ -277,7 +277,7 @@ func (f *fleet) holdsFlux(u *unstructured.Unstructured, spec map[string]any) err
 		return nil
 	}
 	k = &kustomizev1.Kustomization{Spec: kustomizev1.KustomizationSpec{Path: k.Spec.Path}}
-	built, err := f.tree.Build(k)
+	built, err := f.tree.Build(k, nil)
 	if errors.Is(err, ErrNoFolder) {
 		f.note("folder %s is not in the files: if it holds Flux objects, its cluster needs Flux of its own", Folder(k))
 		return nil
@@ -285,7 +285,7 @@ func (f *fleet) holdsFlux(u *unstructured.Unstructured, spec map[string]any) err
 	if err != nil {
 		return fmt.Errorf("its folder %s: %w", Folder(k), err)
 	}
-	for _, o := range built {
+	for _, o := range built.Objects {
 		if strings.HasSuffix(o.GroupVersionKind().Group, ".toolkit.fluxcd.io") {
 			return fmt.Errorf("its folder %s holds Flux objects, such as %s: a cluster without Flux cannot have them. Write these as add-ons, or "+
 				"deliver Flux to the cluster as an add-on", Folder(k), id(o.GetKind(), o.GetNamespace(), o.GetName()))

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -32,6 +33,17 @@ type Tree struct {
 	files map[string][]byte
 	// secrets is true if a folder makes Secrets: an error may quote them.
 	secrets bool
+	// read are the files that the last folder was built of.
+	read map[string]bool
+}
+
+// Built is what a Kustomization applies.
+type Built struct {
+	Objects []*unstructured.Unstructured
+	// Unread are the objects that hold variables too, and were not read.
+	Unread []string
+	// Files are those that it was built of.
+	Files map[string]bool
 }
 
 // New returns the tree of files, whose paths have slashes.
@@ -50,33 +62,17 @@ func Folder(k *kustomizev1.Kustomization) string {
 	return strings.TrimPrefix(path.Clean("/"+k.Spec.Path), "/")
 }
 
-// Build returns what a Kustomization applies. The error is ErrNoFolder if its folder is not there.
-func (t *Tree) Build(k *kustomizev1.Kustomization) ([]*unstructured.Unstructured, error) {
+// Build returns what a Kustomization applies, with its variables in place, those of ConfigMaps among them. The error is
+// ErrNoFolder if its folder is not there.
+func (t *Tree) Build(k *kustomizev1.Kustomization, configMaps ConfigMaps) (*Built, error) {
 	folder := Folder(k)
+	t.read = map[string]bool{}
 	if !t.fs.IsDir("/" + folder) {
 		return nil, ErrNoFolder
 	}
-	root := types.Kustomization{Namespace: k.Spec.TargetNamespace, NamePrefix: k.Spec.NamePrefix, NameSuffix: k.Spec.NameSuffix}
-	root.Resources = t.resources(folder)
-	for _, dir := range root.Resources {
-		if err := t.local(dir, 0); err != nil {
-			return nil, err
-		}
-	}
-	for i := range k.Spec.Patches {
-		p := types.Patch{Patch: k.Spec.Patches[i].Patch}
-		if target := k.Spec.Patches[i].Target; target != nil {
-			p.Target = &types.Selector{LabelSelector: target.LabelSelector, AnnotationSelector: target.AnnotationSelector}
-			p.Target.Group, p.Target.Version, p.Target.Kind = target.Group, target.Version, target.Kind
-			p.Target.Name, p.Target.Namespace = target.Name, target.Namespace
-		}
-		root.Patches = append(root.Patches, p)
-	}
-	if len(k.Spec.Components) > 0 || len(k.Spec.Images) > 0 {
-		return nil, errors.New("spec.components and spec.images are not built here")
-	}
-	for i := range root.Resources {
-		root.Resources[i] = "../" + root.Resources[i]
+	root, err := t.root(k, folder)
+	if err != nil {
+		return nil, err
 	}
 	raw, err := yaml.Marshal(root)
 	if err != nil {
@@ -95,11 +91,69 @@ func (t *Tree) Build(k *kustomizev1.Kustomization) ([]*unstructured.Unstructured
 		}
 		return nil, err
 	}
-	stream, err := built.AsYaml()
-	if err != nil {
-		return nil, err
+	out := &Built{Files: maps.Clone(t.read)}
+	variables := substitutionOf(k, configMaps)
+	if variables != nil {
+		out.Unread = variables.unread
 	}
-	return read(stream, k.Spec.PostBuild != nil)
+	for _, res := range built.Resources() {
+		if variables != nil {
+			if err := variables.apply(res); err != nil {
+				return nil, fmt.Errorf("spec.postBuild, %s %s: %w", res.GetKind(), res.GetName(), err)
+			}
+		}
+		raw, err := res.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(raw); err != nil {
+			return nil, err
+		}
+		out.Objects = append(out.Objects, u)
+	}
+	return out, nil
+}
+
+// root returns the file of kustomize that does what the Kustomization says, seen from a folder beside all others.
+func (t *Tree) root(k *kustomizev1.Kustomization, folder string) (*types.Kustomization, error) {
+	root := &types.Kustomization{Namespace: k.Spec.TargetNamespace, NamePrefix: k.Spec.NamePrefix, NameSuffix: k.Spec.NameSuffix}
+	root.Resources = t.resources(folder)
+	for _, name := range root.Resources {
+		t.read[name] = t.files[name] != nil
+		if err := t.local(name, 0); err != nil {
+			return nil, err
+		}
+	}
+	for i := range k.Spec.Patches {
+		p := types.Patch{Patch: k.Spec.Patches[i].Patch}
+		if target := k.Spec.Patches[i].Target; target != nil {
+			p.Target = &types.Selector{LabelSelector: target.LabelSelector, AnnotationSelector: target.AnnotationSelector}
+			p.Target.Group, p.Target.Version, p.Target.Kind = target.Group, target.Version, target.Kind
+			p.Target.Name, p.Target.Namespace = target.Name, target.Namespace
+		}
+		root.Patches = append(root.Patches, p)
+	}
+	for _, dir := range k.Spec.Components {
+		at := strings.TrimPrefix(path.Join("/"+folder, dir), "/")
+		if !t.fs.IsDir("/" + at) {
+			if k.Spec.IgnoreMissingComponents {
+				continue
+			}
+			return nil, fmt.Errorf("spec.components names %q, which is not in the files", dir)
+		}
+		if err := t.local(at, 0); err != nil {
+			return nil, err
+		}
+		root.Components = append(root.Components, "../"+at)
+	}
+	for _, i := range k.Spec.Images {
+		root.Images = append(root.Images, types.Image{Name: i.Name, NewName: i.NewName, NewTag: i.NewTag, Digest: i.Digest})
+	}
+	for i := range root.Resources {
+		root.Resources[i] = "../" + root.Resources[i]
+	}
+	return root, nil
 }
 
 // resources returns the folder, or, if it does not say how it is built, what Flux finds in it: each file, and each folder
@@ -155,10 +209,11 @@ func (t *Tree) local(folder string, depth int) error {
 		if err != nil {
 			return err
 		}
-		t.secrets = t.secrets || secrets
+		t.secrets, t.read[name] = t.secrets || secrets, true
 		for _, ref := range refs {
 			at := strings.TrimPrefix(path.Join("/"+folder, ref), "/")
 			if t.files[at] != nil {
+				t.read[at] = true
 				continue
 			}
 			if !t.fs.IsDir("/" + at) {
@@ -212,25 +267,52 @@ func remote(v any) bool {
 	return false
 }
 
-// read reads the objects that were built.
-func read(stream []byte, substituted bool) ([]*unstructured.Unstructured, error) {
-	var out []*unstructured.Unstructured
-	for _, doc := range bytes.Split(stream, []byte("\n---\n")) {
-		u := &unstructured.Unstructured{}
-		raw, err := yaml.YAMLToJSON(doc)
-		if err != nil {
-			return nil, err
+// Has returns whether there is a folder.
+func (t *Tree) Has(folder string) bool { return t.fs.IsDir("/" + folder) }
+
+// Reads returns the files that a folder with a kustomization.yaml is built of, as far as they are in the tree.
+func (t *Tree) Reads(folder string) map[string]bool {
+	was := t.read
+	t.read = map[string]bool{}
+	_ = t.local(folder, 0) // what is wrong with it is told when it is built
+	out := t.read
+	t.read = was
+	return out
+}
+
+// Mentions returns whether one of some files holds a text.
+func (t *Tree) Mentions(files map[string]bool, text string) bool {
+	for name := range files {
+		if bytes.Contains(t.files[name], []byte(text)) {
+			return true
 		}
-		if string(raw) == "null" {
+	}
+	return false
+}
+
+// Roots returns the folders with a kustomization.yaml that no other one refers to.
+func (t *Tree) Roots() []string {
+	said, referred := map[string]bool{}, map[string]bool{}
+	for name, raw := range t.files {
+		if !slices.Contains(names, path.Base(name)) {
 			continue
 		}
-		if err := u.UnmarshalJSON(raw); err != nil {
-			return nil, err
+		folder := strings.TrimPrefix(path.Dir("/"+name), "/")
+		said[folder] = true
+		refs, _, err := References(name, raw)
+		if err != nil {
+			continue
 		}
-		if substituted && bytes.Contains(doc, []byte("${")) {
-			return nil, fmt.Errorf("%s %s holds ${, and spec.postBuild replaces that: it is not done here", u.GetKind(), u.GetName())
+		for _, ref := range refs {
+			referred[strings.TrimPrefix(path.Join("/"+folder, ref), "/")] = true
 		}
-		out = append(out, u)
 	}
-	return out, nil
+	var out []string
+	for folder := range said {
+		if !referred[folder] {
+			out = append(out, folder)
+		}
+	}
+	slices.Sort(out)
+	return out
 }

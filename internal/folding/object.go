@@ -72,23 +72,24 @@ func (f *folder) member(o *Object) *member {
 		f.out.Ignored++
 		return nil
 	}
+	current, converted, err := Convert(o.Unstructured)
+	if err != nil {
+		f.leave(o, "%s", err)
+		return nil
+	}
 	m := &member{Object: o}
-	for _, step := range []func(*member, map[string]any) string{f.version, f.variables, f.findCluster, f.state, f.dependencies} {
+	if converted != "" {
+		o.Unstructured = current
+		spec, _ = current.Object["spec"].(map[string]any)
+		m.note("%s", converted)
+	}
+	for _, step := range []func(*member, map[string]any) string{f.variables, f.findCluster, f.state, f.dependencies} {
 		if why := step(m, spec); why != "" {
 			f.leave(o, "%s", why)
 			return nil
 		}
 	}
 	return m
-}
-
-// version wants the API version that the hub writes.
-func (f *folder) version(m *member, _ map[string]any) string {
-	want := map[string]string{fluxspec.HelmReleaseKind: "v2", fluxspec.KustomizationKind: "v1"}[m.GetKind()]
-	if v := m.GroupVersionKind().Version; v != want {
-		return fmt.Sprintf("apiVersion is %q: write %s/%s (flux migrate does it)", m.GetAPIVersion(), m.GroupVersionKind().Group, want)
-	}
-	return ""
 }
 
 // findCluster finds the cluster that an object is for.

@@ -11,6 +11,7 @@ import (
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/chandler-hub/chandler/internal/folding"
@@ -72,9 +73,9 @@ func (b *builder) rounds() {
 	for range maxRounds {
 		again := false
 		for _, made := range slices.Clone(b.in.Objects) {
-			k := &kustomizev1.Kustomization{}
-			if kindOf(made.Unstructured) != kustomization || equality.Semantic.DeepEqual(b.done[made.String()], made.Unstructured.Object["spec"]) ||
-				runtime.DefaultUnstructuredConverter.FromUnstructured(made.Unstructured.Object, k) != nil || k.Spec.KubeConfig != nil {
+			k := kustomizationOf(made.Unstructured)
+			if k == nil || equality.Semantic.DeepEqual(b.done[made.String()], made.Unstructured.Object["spec"]) ||
+				k.Spec.KubeConfig != nil {
 				continue
 			}
 			if !slices.ContainsFunc(b.in.Objects, func(o folding.Object) bool { return o.Unstructured == made.Unstructured }) {
@@ -91,6 +92,19 @@ func (b *builder) rounds() {
 			return
 		}
 	}
+}
+
+// kustomizationOf reads a Kustomization of Flux, also one of an earlier version; nil if it is none.
+func kustomizationOf(u *unstructured.Unstructured) *kustomizev1.Kustomization {
+	if kindOf(u) != kustomization {
+		return nil
+	}
+	current, _, err := folding.Convert(u)
+	k := &kustomizev1.Kustomization{}
+	if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(current.Object, k) != nil {
+		return nil
+	}
+	return k
 }
 
 // at finds the folder that a Kustomization applies. A path counts from the root of a repository, which may be the folder that

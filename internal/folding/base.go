@@ -27,6 +27,8 @@ type node struct {
 	// cluster what it has.
 	leaf any
 	text any
+	// fits says which clusters have what the text gives them; nil if all have.
+	fits []bool
 }
 
 // base returns what most clusters have. A value in which clusters differ only by their names becomes an expression. tokens
@@ -51,7 +53,7 @@ func base(values []value, tokens [][]token) *node {
 	if 2*objects > len(values) {
 		return fields(values, tokens)
 	}
-	most, count := first, 0
+	usual, count := first, 0
 	for _, v := range values { // of several that are as frequent, the first
 		n := 0
 		for _, w := range values {
@@ -60,13 +62,16 @@ func base(values []value, tokens [][]token) *node {
 			}
 		}
 		if n > count {
-			most, count = v, n
+			usual, count = v, n
 		}
 	}
-	if !most.there {
+	if text, fits, n := most(values, tokens); n > count {
+		return &node{text: text, fits: fits}
+	}
+	if !usual.there {
 		return nil
 	}
-	return whole(most.v)
+	return whole(usual.v)
 }
 
 // whole returns the node of a value.
@@ -145,12 +150,12 @@ func (c change) id() string {
 	return string(raw)
 }
 
-// changes returns in what a cluster differs from the base.
-func (n *node) changes(v value, path []string) []change {
+// changes returns in what a cluster differs from the base. which is its place among the values that the base was made of.
+func (n *node) changes(which int, v value, path []string) []change {
 	path = path[:len(path):len(path)]
 	m, isObject := v.v.(map[string]any)
 	switch {
-	case n == nil && !v.there, n != nil && n.text != nil:
+	case n == nil && !v.there, n != nil && n.text != nil && (n.fits == nil || n.fits[which]):
 		return nil
 	case n == nil:
 		return []change{{path: path, value: v.v}}
@@ -171,90 +176,9 @@ func (n *node) changes(v value, path []string) []change {
 	var out []change
 	for _, k := range slices.Sorted(maps.Keys(keys)) {
 		x, there := m[k]
-		out = append(out, n.fields[k].changes(value{there, x}, append(path, k))...)
+		out = append(out, n.fields[k].changes(which, value{there, x}, append(path, k))...)
 	}
 	return out
-}
-
-// token is a name of a cluster, and the expression for it.
-type token struct{ name, expression string }
-
-// tokensOf returns the names of a cluster: that of its registration, that without what kubeconfigs are usually called, and
-// that of its namespace. The longest come first.
-func tokensOf(c *Cluster) []token {
-	out := []token{{c.Name, "cluster.name"}}
-	for _, suffix := range []string{"-admin-kubeconfig", "-kubeconfig"} {
-		if short, ok := strings.CutSuffix(c.Name, suffix); ok && short != "" && short != "cluster" {
-			out = append(out, token{short, "cluster.name.replace('" + suffix + "', '')"})
-			break
-		}
-	}
-	return append(out, token{c.Namespace, "cluster.namespace"})
-}
-
-// common returns the text that gives each cluster its own value; false if there is none.
-func common(values []value, tokens [][]token) (any, bool) {
-	kinds := len(tokens[0])
-	for i := range tokens {
-		if len(tokens[i]) != kinds {
-			return nil, false
-		}
-	}
-	for which := range kinds { // one name at a time: with several, a text may be read in more than one way
-		var out any
-		fits := true
-		for i, v := range values {
-			text, ok := template(v.v, tokens[i][which])
-			if fits = v.there && ok && (i == 0 || equal(out, text)); !fits {
-				break
-			}
-			out = text
-		}
-		if fits {
-			return out, true
-		}
-	}
-	return nil, false
-}
-
-// template writes expressions in place of a cluster's name, and escapes everything else. It returns false if the name is
-// nowhere, or the result could be read in another way.
-func template(v any, t token) (any, bool) {
-	found, clean := false, true
-	var walk func(any) any
-	walk = func(v any) any {
-		switch v := v.(type) {
-		case string:
-			var b strings.Builder
-			rest := 0
-			for _, at := range places(v, t.name) {
-				b.WriteString(expression.Escape(v[rest:at]))
-				b.WriteString("<< " + t.expression + " >>")
-				rest = at + len(t.name)
-				found = true
-			}
-			b.WriteString(expression.Escape(v[rest:]))
-			if rest > 0 && (expression.Has(v) || strings.Contains(b.String(), "<<<") || strings.Contains(b.String(), ">>>")) {
-				clean = false
-			}
-			return b.String()
-		case map[string]any:
-			out := make(map[string]any, len(v))
-			for k, x := range v {
-				out[k] = walk(x)
-			}
-			return out
-		case []any:
-			out := make([]any, len(v))
-			for i := range v {
-				out[i] = walk(v[i])
-			}
-			return out
-		}
-		return v
-	}
-	out := walk(v)
-	return out, found && clean
 }
 
 // places returns where a name stands in a text as a word of its own.

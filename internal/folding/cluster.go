@@ -28,6 +28,8 @@ type Cluster struct {
 	Labels map[string]string
 	// marks are the labels and annotations of the origin, as they are: nil if it was not read.
 	marks map[string]string
+	// words are what else its objects call it.
+	words []token
 	// Registered is true if the hub has the cluster already.
 	Registered bool
 	// target and credential are those of its kubeconfig; empty if they are not known.

@@ -152,6 +152,7 @@ type folder struct {
 	out      *Result
 	clusters *clusters
 	left     map[string]bool
+	words    []word
 }
 
 // Fold folds.
@@ -159,6 +160,7 @@ func Fold(in Input) *Result {
 	in.Objects = slices.SortedStableFunc(slices.Values(in.Objects), func(a, b Object) int { return cmp.Compare(a.key(), b.key()) })
 	f := &folder{in: &in, out: &Result{NotHere: in.NotHere}, clusters: newClusters(&in), left: map[string]bool{}}
 	members := f.read()
+	f.findWords(members)
 	// Each round leaves out what cannot be delivered as it is. The next one folds the others anew.
 	for {
 		f.dependable(members)
@@ -175,6 +177,20 @@ func Fold(in Input) *Result {
 			}
 			return is
 		})
+	}
+}
+
+// findWords gives each cluster its words.
+func (f *folder) findWords(members []*member) {
+	f.words = wordsOf(members)
+	seen := map[*Cluster]bool{}
+	for _, m := range members {
+		if !seen[m.cluster] {
+			seen[m.cluster] = true
+			for _, w := range f.words {
+				m.cluster.words = append(m.cluster.words, token{w.of[m.cluster], "vars." + w.variable})
+			}
+		}
 	}
 }
 

@@ -105,9 +105,8 @@ func (f *folder) nameSets(sets []*set) {
 
 // shortName returns what people call a cluster.
 func shortName(c *Cluster) string {
-	tokens := tokensOf(c)
-	if len(tokens) > 2 {
-		return tokens[1].name
+	if short := tokensOf(c)[1].name; short != "" {
+		return short
 	}
 	if strings.HasSuffix(c.Name, "kubeconfig") {
 		return c.Namespace
@@ -198,12 +197,13 @@ func (f *folder) write(s *set, of map[string]*group) {
 		}
 		n := g.base()
 		setBody(&addon.AddonBody, g.kind, n.write())
-		for _, m := range g.members {
-			o.add(g, m.cluster, n.changes(value{true, m.body}, nil))
+		for i, m := range g.members {
+			o.add(g, m.cluster, n.changes(i, value{true, m.body}, nil))
 		}
 		spec.Addons = append(spec.Addons, addon)
 	}
 	spec.Overlays = o.write(s)
+	spec.Variables = s.variables(f.words)
 	for i := range spec.Overlays {
 		for _, a := range spec.Overlays[i].Addons {
 			if len(a.Patches) > maxOverlays {
@@ -246,9 +246,9 @@ func (g *group) blame(why string) {
 }
 
 func (g *group) base() *node {
-	values, tokens := make([]value, len(g.members)), make([][]token, len(g.members))
+	values, tokens := make([]value, len(g.members)), tokensOfAll(g.members)
 	for i, m := range g.members {
-		values[i], tokens[i] = value{true, m.body}, tokensOf(m.cluster)
+		values[i] = value{true, m.body}
 	}
 	if len(values) == 1 {
 		return whole(values[0].v)

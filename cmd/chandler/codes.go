@@ -39,8 +39,8 @@ var outcomes = map[string]outcome{
 		"something that was named does not exist, also when the rest was printed",
 	},
 	"chandler import": {
-		"the sets are written; what is left as it is counts as well",
-		"nothing can be folded, or a document could not be read",
+		"the sets are written, if there are any; what is left as it is counts as well",
+		"a document could not be read; with --strict, something is left, or not quite as it was",
 	},
 	"chandler install": {
 		"the hub runs; with --wait=false it is applied, with --export printed",

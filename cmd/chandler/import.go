@@ -39,6 +39,7 @@ type importOptions struct {
 	namespace string
 	cross     bool
 	clusters  string
+	strict    bool
 	// sources are those that objects of folders of clusters need.
 	sources []*unstructured.Unstructured
 }
@@ -78,6 +79,7 @@ reason. It changes nothing itself. What it prints begins with what has to be don
 		"each; Flux must not run with --no-cross-namespace-refs")
 	f.StringVar(&o.clusters, "clusters", "", "the folder, in DIR, with one folder for each cluster that runs Flux itself, such as clusters; "+
 		"one that is called base is none")
+	f.BoolVar(&o.strict, "strict", false, "end with exit code 1 if an object is left as it is, or a note says what is not quite as it was")
 	o.flags.AddFlags(f)
 	o.reader.Hub.AddFlags(f, hubconfig.DefaultNamespace)
 	f.StringVar(&o.hubConfig, "hub-namespace", hubconfig.DefaultNamespace,
@@ -99,7 +101,8 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 		sayLine(o.ErrOut, "left as it is: %s", l)
 	}
 	if len(result.Sets) == 0 {
-		return errors.New(result.Nothing())
+		sayLine(o.ErrOut, "%s", result.Nothing())
+		return o.ends(result, unread)
 	}
 	there := func(s *hubv1.AddonSet) bool { return s.Namespace == o.namespace }
 	if cmd.Flags().Changed("namespace") && !slices.ContainsFunc(result.Sets, there) {
@@ -108,9 +111,21 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 	if err := o.write(result, in.Hub); err != nil {
 		return err
 	}
-	if unread > 0 {
+	return o.ends(result, unread)
+}
+
+// ends says how the command ends: what is left, or not quite as it was, is a result and no failure, unless --strict says so.
+func (o *importOptions) ends(result *folding.Result, unread int) error {
+	switch {
+	case unread > 0:
 		return errors.New(folding.Count(unread, "document could", "documents could") + " not be read, and " +
 			folding.Verb(unread, "is", "are") + " not in what was printed")
+	case o.strict && len(result.Sets) == 0:
+		return errors.New("nothing is folded, and --strict allows none of that")
+	case o.strict && len(result.Left)+len(result.Notes) > 0:
+		return fmt.Errorf("%s left as %s, %s not quite as it was, and --strict allows none of that",
+			folding.Count(len(result.Left), "object is", "objects are"), folding.Verb(len(result.Left), "it is", "they are"),
+			folding.Count(len(result.Notes), "note says what is", "notes say what is"))
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func TestImportRoots(t *testing.T) {
 		"us/base/web.yaml": "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: web}\nspec: {interval: 1h, prune: true, path: ./web, " +
 			"sourceRef: {kind: GitRepository, name: fleet, namespace: flux-system}}\n",
 		"us/berlin/kustomization.yaml": strings.ReplaceAll(kustomized, "NAME", "berlin"),
-		"us/paris/kustomization.yaml": strings.ReplaceAll(kustomized, "NAME", "paris"),
+		"us/paris/kustomization.yaml":  strings.ReplaceAll(kustomized, "NAME", "paris"),
 	}
 	_, out, errs, err := importing(t, files)
 	if err != nil {

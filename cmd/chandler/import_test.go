@@ -88,18 +88,21 @@ func TestImportFails(t *testing.T) {
 		prints          bool
 		stderr, problem string
 	}{
-		"NothingThere":  {"# nothing\n", false, "", "there is nothing to fold: 0 objects with spec.kubeConfig are left as they are, and 0 are for the management cluster itself, or the hub's"},
+		"NothingThere":  {"# nothing\n", false, "there is nothing to fold: of 0 Flux objects 0 have spec.kubeConfig, and 0 are left", ""},
 		"NoYAML":        {good + "---\na: b: c\n", true, "error: in.yaml, line 11: mapping values are not allowed in this context: a value that holds \": \" must be in quotes\n", "1 document could not be read, and is not in what was printed"},
 		"NameIsNoText":  {good + "---\n" + strings.Replace(good, "name: a-apps", "name: 1", 1), true, "error: in.yaml: Kustomization: metadata.name: is 1, which is no text; put it in quotes\n", "1 document could not be read, and is not in what was printed"},
 		"WrongSet":      {good + "---\napiVersion: chandler.dev/v1alpha1\nkind: AddonSet\nmetadata: {name: x}\nspec: {addons: {}}\n", true, "error: in.yaml, line 11: AddonSet default/x: spec.addons: is an object, and must be a list\n", "1 document could not be read, and is not in what was printed"},
-		"OfTheHub":      {strings.Replace(good, "  kubeConfig: {secretRef: {name: a}}\n", "", 1), false, "", "there is nothing to fold: 0 objects with spec.kubeConfig are left as they are, and 1 is for the management cluster itself, or the hub's"},
-		"OfTheHubsOwn":  {strings.Replace(good, "namespace: fleet}", "namespace: fleet, labels: {chandler.dev/cluster-key: x}}", 1), false, "", "and 1 is for the management cluster itself, or the hub's"},
-		"ItselfUnknown": {strings.Replace(good, "spec:", "spec:\n  unknown: 1", 1), false, "left as it is: Kustomization fleet/a-apps (in.yaml, line 1): spec.unknown is not a field of a Flux Kustomization\n", "there is nothing to fold: 1 object with spec.kubeConfig is left as it is"},
+		"OfTheHub":      {strings.Replace(good, "  kubeConfig: {secretRef: {name: a}}\n", "", 1), false, "there is nothing to fold: of 1 Flux object 0 have spec.kubeConfig, and 0 are left", ""},
+		"OfTheHubsOwn":  {strings.Replace(good, "namespace: fleet}", "namespace: fleet, labels: {chandler.dev/cluster-key: x}}", 1), false, "there is nothing to fold: of 1 Flux object 0 have", ""},
+		"ItselfUnknown": {strings.Replace(good, "spec:", "spec:\n  unknown: 1", 1), false, "left as it is: Kustomization fleet/a-apps (in.yaml, line 1): spec.unknown is not a field of a Flux Kustomization\nthere is nothing to fold: of 1 Flux object 1 has spec.kubeConfig, and 1 is left\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, out, errs, err := importing(t, map[string]string{"in.yaml": tc.file})
 			if tc.prints != (out != "") || !strings.Contains(errs, tc.stderr) {
 				t.Errorf("prints %q, and says %q, want %q", out, errs, tc.stderr)
+			}
+			if tc.problem == "" && err != nil {
+				t.Errorf("it ends with %v", err)
 			}
 			if tc.problem != "" && (err == nil || !strings.Contains(err.Error(), tc.problem)) {
 				t.Errorf("ends with %v, want %s", err, tc.problem)
@@ -109,11 +112,36 @@ func TestImportFails(t *testing.T) {
 	for args, want := range map[string]string{
 		"":          "import: write files or folders, or --live, and not both: chandler import (DIR | FILE | -)... | --live [flags]",
 		"--live x":  "import: write files or folders, or --live, and not both",
-		"/no/where": "there is nothing to fold",
+		"/no/where": "1 document could not be read",
 	} {
 		if _, err := run(append([]string{"import"}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("import %s ends with %v, want %s", args, err, want)
 		}
+	}
+}
+
+// TestImportStrict: what is left is a result, and with --strict a failure.
+func TestImportStrict(t *testing.T) {
+	good := strings.ReplaceAll(spoke, "NAME", "a")
+	left := strings.Replace(strings.ReplaceAll(spoke, "NAME", "b"), "spec:\n", "spec:\n  suspend: true\n", 1)
+	noted := strings.Replace(strings.ReplaceAll(spoke, "NAME", "c"), "spec:\n", "spec:\n  dependsOn: [{name: nobody}]\n", 1)
+	labelled := strings.Replace(strings.ReplaceAll(spoke, "NAME", "d"), "namespace: fleet}", "namespace: fleet, labels: {team: web}}", 1)
+	for name, tc := range map[string]struct{ file, problem string }{
+		"All":      {good, ""},
+		"Left":     {good + "---\n" + left, "1 object is left as it is, 0 notes say what is not quite as it was, and --strict allows none of that"},
+		"Noted":    {noted, "0 objects are left as they are, 1 note says what is not quite as it was, and --strict allows none of that"},
+		"Labelled": {labelled, "0 objects are left as they are, 1 note says"},
+		"Nothing":  {left, "nothing is folded, and --strict allows none of that"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, _, errs, err := importing(t, map[string]string{"in.yaml": tc.file}); err != nil {
+				t.Errorf("without --strict it ends with %v: %s", err, errs)
+			}
+			_, _, errs, err := importing(t, map[string]string{"in.yaml": tc.file}, "--strict")
+			if tc.problem == "" && err != nil || tc.problem != "" && (err == nil || !strings.Contains(err.Error(), tc.problem)) {
+				t.Errorf("with --strict it ends with %v, want %q: %s", err, tc.problem, errs)
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ package expect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,7 +80,16 @@ func kubectl(ctx context.Context, c client.Client, words []string) error {
 		}
 		return nil
 	case "label", "annotate":
-		return mark(ctx, c, object(rest[2]), rest[0], rest[3:], flags["--overwrite"])
+		first := slices.IndexFunc(rest, func(word string) bool { return strings.Contains(word, "=") })
+		if first < 0 {
+			return errors.New("at least one label update is required")
+		}
+		for _, name := range rest[2:first] {
+			if err := mark(ctx, c, object(name), rest[0], rest[first:], flags["--overwrite"]); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	return fmt.Errorf("unknown command %q", rest[0])
 }

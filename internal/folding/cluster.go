@@ -54,16 +54,6 @@ func (c *Cluster) registration() *hubv1.ClusterRegistration {
 	return reg
 }
 
-// mark returns the command that gives the origin a label or an annotation. kubectl overwrites another value only if it is told to.
-func (c *Cluster) mark(verb, key, value string) string {
-	flag := ""
-	if is, there := c.marks[key]; there && is != value {
-		flag = "--overwrite "
-	}
-	kind := strings.ToLower(c.Kind.GroupKind.String())
-	return fmt.Sprintf("kubectl %s %s -n %s %s %s%s=%s", verb, kind, c.Namespace, c.Origin, flag, key, value)
-}
-
 // kamajiKeys are the keys that Kamaji gives the kubeconfigs in its Secrets.
 var kamajiKeys = []string{"admin.conf", "admin.svc", "super-admin.conf", "super-admin.svc"}
 

@@ -107,6 +107,8 @@ type Result struct {
 	Makers []Maker
 	// NotHere is as in the input.
 	NotHere bool
+	// Seen counts the Flux objects that were read, and Remote those of them that are for other clusters.
+	Seen, Remote int
 	// Ignored counts the Flux objects that are for the management cluster itself.
 	Ignored int
 }
@@ -159,6 +161,7 @@ type folder struct {
 func Fold(in Input) *Result {
 	in.Objects = slices.SortedStableFunc(slices.Values(in.Objects), func(a, b Object) int { return cmp.Compare(a.key(), b.key()) })
 	f := &folder{in: &in, out: &Result{NotHere: in.NotHere}, clusters: newClusters(&in), left: map[string]bool{}}
+	f.count()
 	members := f.read()
 	f.findWords(members)
 	// Each round leaves out what cannot be delivered as it is. The next one folds the others anew.
@@ -177,6 +180,23 @@ func Fold(in Input) *Result {
 			}
 			return is
 		})
+	}
+}
+
+// count counts the objects that were read. One that is there twice is one.
+func (f *folder) count() {
+	seen := map[string]bool{}
+	for i := range f.in.Objects {
+		o := &f.in.Objects[i]
+		if seen[o.key()] {
+			continue
+		}
+		seen[o.key()] = true
+		f.out.Seen++
+		kc, _, _ := unstructured.NestedFieldNoCopy(o.Unstructured.Object, "spec", "kubeConfig")
+		if kc != nil && o.GetLabels()[hubv1.ClusterKeyLabel] == "" {
+			f.out.Remote++
+		}
 	}
 }
 

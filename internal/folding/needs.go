@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -44,6 +45,27 @@ func (m *member) remarks() []string {
 			out = append(out, "spec.dependsOn has a readyExpr for "+need+", which the add-on does not take over: it waits until that is Ready")
 		}
 	}
+	if own := m.ownMetadata(); len(own) > 0 {
+		out = append(out, "the object that the hub makes does not have "+strings.Join(own, ", "))
+	}
+	return out
+}
+
+// tools are what begins the labels and annotations that tools put on objects.
+var tools = []string{"kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/", "reconcile.fluxcd.io/", "kubectl.kubernetes.io/", "meta.helm.sh/",
+	"argocd.argoproj.io/", "app.kubernetes.io/", "helm.sh/", "chandler.dev/"}
+
+// ownMetadata returns the labels and annotations that people put on an object.
+func (m *member) ownMetadata() []string {
+	var out []string
+	for what, texts := range map[string]map[string]string{"annotation ": m.GetAnnotations(), "label ": m.GetLabels()} {
+		for k := range texts {
+			if !slices.ContainsFunc(tools, func(tool string) bool { return strings.HasPrefix(k, tool) }) {
+				out = append(out, what+k)
+			}
+		}
+	}
+	slices.Sort(out)
 	return out
 }
 

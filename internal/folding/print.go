@@ -13,7 +13,6 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/origin"
 )
 
 // Steps returns what has to be done before and after the sets are applied, line by line.
@@ -57,34 +56,6 @@ func (r *Result) Steps(hub hubconfig.Shared) []string {
 	return out
 }
 
-// register returns the commands that register the clusters that are not yet.
-func (r *Result) register(hub hubconfig.Shared) []string {
-	var out []string
-	allowed := map[string]bool{}
-	for _, c := range r.Clusters {
-		if c.Registered {
-			continue
-		}
-		open := slices.Contains(hub.Origins.SecretNamespaces, "*") || slices.Contains(hub.Origins.SecretNamespaces, c.Namespace)
-		if c.Kind == origin.Secret && !open && !allowed[c.Namespace] {
-			allowed[c.Namespace] = true
-			out = append(out, fmt.Sprintf("kubectl label namespace %s %s=true", c.Namespace, hubv1.RegisterSecretsLabel))
-		}
-		if c.Kind == origin.Kamaji && c.Key != "" {
-			out = append(out, c.mark("annotate", "kamaji.clastix.io/kubeconfig-secret-key", c.Key))
-		}
-		if c.Kind == origin.Secret && c.Key != "" && c.Key != "value" {
-			out = append(out, c.mark("annotate", hubv1.KubeConfigKeyAnnotation, c.Key))
-		}
-		command := c.mark("label", hubv1.RegisterLabel, "true")
-		if c.Assumed && c.Kind != origin.Secret {
-			command += fmt.Sprintf("   # guessed from Secret %s: it was not read", c.Secret)
-		}
-		out = append(out, command)
-	}
-	return out
-}
-
 // Summary says in one line what came of it.
 func (r *Result) Summary() string {
 	text := fmt.Sprintf("%s of %s on %s", plural(len(r.Sets), "AddonSet"), plural(len(r.Folded), "object"), plural(len(r.Clusters), "cluster"))
@@ -96,8 +67,26 @@ func (r *Result) Summary() string {
 
 // Nothing says why there is no set.
 func (r *Result) Nothing() string {
-	return fmt.Sprintf("there is nothing to fold: %s with spec.kubeConfig %s, and %d %s for the management cluster itself, or the hub's",
-		plural(len(r.Left), "object"), Verb(len(r.Left), "is left as it is", "are left as they are"), r.Ignored, Verb(r.Ignored, "is", "are"))
+	return fmt.Sprintf("there is nothing to fold: of %s %d %s spec.kubeConfig, and %d %s left", plural(r.Seen, "Flux object"), r.Remote,
+		Verb(r.Remote, "has", "have"), len(r.Left), Verb(len(r.Left), "is", "are"))
+}
+
+// Table says how many objects there were, and what became of them.
+func (r *Result) Table() []string {
+	rows := []struct {
+		what string
+		n    int
+	}{
+		{"Flux objects that were read", r.Seen}, {"of these for other clusters (spec.kubeConfig)", r.Remote}, {"folded", len(r.Folded)},
+		{"left as they are", len(r.Left)}, {"AddonSets", len(r.Sets)}, {"clusters", len(r.Clusters)},
+		{"of these not registered yet", len(slices.DeleteFunc(slices.Clone(r.Clusters), func(c *Cluster) bool { return c.Registered }))},
+		{"notes on what is not quite as it was", len(r.notes())},
+	}
+	var out []string
+	for _, row := range rows {
+		out = append(out, fmt.Sprintf("%-46s %5d", row.what, row.n))
+	}
+	return out
 }
 
 // Verb returns the form of a verb that goes with a number.
@@ -155,6 +144,10 @@ func (r *Result) Head(hub hubconfig.Shared) string {
 	// Names of objects, files and labels are what other people chose: none of them ends the comment.
 	line := func(text string) { b.WriteString(strings.TrimRight("# "+excerpt.Visible(text), " ") + "\n") }
 	line(r.Summary())
+	line("")
+	for _, row := range r.Table() {
+		line("  " + row)
+	}
 	line("")
 	for _, s := range r.Steps(hub) {
 		line(s)

@@ -23,6 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/folding"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/importer"
+	"github.com/chandler-hub/chandler/internal/importer/foreign"
 	"github.com/chandler-hub/chandler/internal/layout"
 	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/preview"
@@ -42,6 +43,8 @@ type importOptions struct {
 	strict    bool
 	// sources are those that objects of folders of clusters need.
 	sources []*unstructured.Unstructured
+	// foreign are the sets for objects of other tools.
+	foreign []*foreign.Set
 }
 
 func importCommand() *cobra.Command {
@@ -100,12 +103,12 @@ func (o *importOptions) run(cmd *cobra.Command, args []string) error {
 	for _, l := range result.Left {
 		sayLine(o.ErrOut, "left as it is: %s", l)
 	}
-	if len(result.Sets) == 0 {
+	if len(result.Sets)+len(o.foreign) == 0 {
 		sayLine(o.ErrOut, "%s", result.Nothing())
 		return o.ends(result, unread)
 	}
 	there := func(s *hubv1.AddonSet) bool { return s.Namespace == o.namespace }
-	if cmd.Flags().Changed("namespace") && !slices.ContainsFunc(result.Sets, there) {
+	if cmd.Flags().Changed("namespace") && len(o.foreign) == 0 && !slices.ContainsFunc(result.Sets, there) {
 		sayLine(o.ErrOut, "note: no set is in namespace %s (-n): what was read is delivered from its own namespace", o.namespace)
 	}
 	if err := o.write(result, in.Hub); err != nil {
@@ -120,7 +123,7 @@ func (o *importOptions) ends(result *folding.Result, unread int) error {
 	case unread > 0:
 		return errors.New(folding.Count(unread, "document could", "documents could") + " not be read, and " +
 			folding.Verb(unread, "is", "are") + " not in what was printed")
-	case o.strict && len(result.Sets) == 0:
+	case o.strict && len(result.Sets)+len(o.foreign) == 0:
 		return errors.New("nothing is folded, and --strict allows none of that")
 	case o.strict && len(result.Left)+len(result.Notes) > 0:
 		return fmt.Errorf("%s left as %s, %s not quite as it was, and --strict allows none of that",
@@ -172,7 +175,7 @@ func (o *importOptions) files(ctx context.Context, args []string) (in folding.In
 	if err != nil {
 		return in, 0, err
 	}
-	reader := importer.New()
+	reader := importer.New(o.namespace)
 	roots := o.roots(args, files)
 	if o.clusters != "" {
 		for _, root := range roots {
@@ -183,6 +186,9 @@ func (o *importOptions) files(ctx context.Context, args []string) (in folding.In
 		o.sources = reader.Sources()
 	}
 	for _, file := range files {
+		if reader.Fleet(filepath.ToSlash(file.name), file.raw) {
+			continue
+		}
 		found, err := preview.Documents(file.name, file.raw)
 		r.unreadable(err, file.named)
 		for _, d := range found {
@@ -194,6 +200,7 @@ func (o *importOptions) files(ctx context.Context, args []string) (in folding.In
 	if o.clusters == "" {
 		reader.Build(roots)
 	}
+	o.foreign = reader.Foreign()
 	for _, note := range reader.Notes() {
 		sayLine(o.ErrOut, "note: %s", note)
 	}
@@ -226,7 +233,10 @@ func (o *importOptions) roots(args []string, files []input) []importer.Root {
 
 // write prints the result, or writes it into a folder.
 func (o *importOptions) write(result *folding.Result, hub hubconfig.Shared) error {
-	head := result.Head(hub)
+	head := ""
+	if result.Seen > 0 || len(o.foreign) == 0 {
+		head = result.Head(hub)
+	}
 	var sources strings.Builder
 	if err := export(&sources, o.sources); err != nil {
 		return err
@@ -235,6 +245,13 @@ func (o *importOptions) write(result *folding.Result, hub hubconfig.Shared) erro
 		text := head + sources.String()
 		for _, s := range result.Sets {
 			one, err := folding.YAML(s)
+			if err != nil {
+				return err
+			}
+			text += "---\n" + one
+		}
+		for _, s := range o.foreign {
+			one, err := s.YAML(folding.YAML)
 			if err != nil {
 				return err
 			}
@@ -249,6 +266,13 @@ func (o *importOptions) write(result *folding.Result, hub hubconfig.Shared) erro
 	}
 	for _, s := range result.Sets {
 		text, err := folding.YAML(s)
+		if err != nil {
+			return err
+		}
+		files[filepath.Join(s.Namespace, s.Name+".yaml")] = text
+	}
+	for _, s := range o.foreign {
+		text, err := s.YAML(folding.YAML)
 		if err != nil {
 			return err
 		}

@@ -119,3 +119,16 @@ func TestImportRoots(t *testing.T) {
 	}
 	golden(t, "import/roots.txt", errs+out)
 }
+
+// TestImportForeign: objects of other tools become sets, beside what is folded, and what has no counterpart is a note.
+func TestImportForeign(t *testing.T) {
+	const proxy = "apiVersion: addons.cluster.x-k8s.io/v1alpha1\nkind: HelmChartProxy\nmetadata: {name: web, namespace: fleet}\nspec: {clusterSelector: {matchLabels: {env: prod}}, " +
+		"chartName: web, repoURL: \"https://charts.example.org\", releaseName: web, version: 1.2.3, namespace: web}\n"
+	_, out, errs, err := importing(t, map[string]string{"a.yaml": strings.ReplaceAll(spoke, "NAME", "a"), "proxy.yaml": proxy,
+		"monitor/fleet.yaml": "defaultNamespace: monitor\nhelm: {repo: \"https://charts.example.org\", chart: monitor, version: 1.2.3}\n",
+		"set.yaml":           "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: x, namespace: argocd}\nspec: {generators: [{list: {}}]}\n"})
+	if err != nil {
+		t.Fatal(err, errs)
+	}
+	golden(t, "import/foreign.txt", errs+out)
+}

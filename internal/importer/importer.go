@@ -19,6 +19,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/folding"
+	"github.com/chandler-hub/chandler/internal/importer/foreign"
 	"github.com/chandler-hub/chandler/internal/layout"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
@@ -33,15 +34,39 @@ type Reader struct {
 	// configMaps hold the data of ConfigMaps, by namespace and name.
 	configMaps map[string]map[string]string
 	sources    []*unstructured.Unstructured
+	foreign    []*foreign.Set
+	// namespace is that of sets for objects without one.
+	namespace string
 }
 
-// New returns a reader of nothing yet.
-func New() *Reader {
-	return &Reader{notes: map[string]string{}, templates: map[string][]string{}, configMaps: map[string]map[string]string{}}
+// New returns a reader of nothing yet. namespace is that of sets for objects without one.
+func New(namespace string) *Reader {
+	return &Reader{namespace: namespace, notes: map[string]string{}, templates: map[string][]string{}, configMaps: map[string]map[string]string{}}
 }
 
 // Input returns what was read.
 func (r *Reader) Input() folding.Input { return r.in }
+
+// Foreign returns the sets that were written for objects of other tools.
+func (r *Reader) Foreign() []*foreign.Set { return r.foreign }
+
+// Fleet takes a file of Rancher Fleet; false if it is none.
+func (r *Reader) Fleet(file string, raw []byte) bool {
+	if !foreign.IsFleetFile(file) {
+		return false
+	}
+	set, err := foreign.Fleet(file, raw, r.namespace)
+	r.write(file, set, err)
+	return true
+}
+
+func (r *Reader) write(about string, set *foreign.Set, err error) {
+	if err != nil {
+		r.note(about, "%v", err)
+		return
+	}
+	r.foreign = append(r.foreign, set)
+}
 
 // Sources returns the sources that objects of folders of clusters need.
 func (r *Reader) Sources() []*unstructured.Unstructured { return r.sources }
@@ -87,6 +112,11 @@ func kindOf(u *unstructured.Unstructured) string {
 // Take puts an object of a file where it belongs. Of a Secret it keeps the metadata.
 func (r *Reader) Take(file string, d preview.Located) error {
 	u := d.Unstructured
+	if foreign.Known(u) {
+		set, err := foreign.Write(u, r.namespace)
+		r.write(fmt.Sprintf("%s, line %d", file, d.Line), set, err)
+		return nil
+	}
 	if u.GetNamespace() == "" {
 		u.SetNamespace("default") // as kubectl would
 	}

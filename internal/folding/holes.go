@@ -22,14 +22,14 @@ func (f *folder) variables(m *member, spec map[string]any) string {
 		v    any
 	}{{"metadata.name", m.GetName()}, {"metadata.namespace", m.GetNamespace()}, {"spec.kubeConfig", spec["kubeConfig"]}} {
 		if holes := holesIn(at.v); len(holes) > 0 {
-			return fmt.Sprintf("%s holds ${%s}, and the value of that is not known%s: write it into a ConfigMap that is read here, or use --live",
-				at.path, holes[0], unread(m.Object))
+			return fmt.Sprintf("%s holds ${%s}, and the value of that is not known%s: write it into a ConfigMap that is read here, or use "+
+				"--live", at.path, holes[0], unread(m.Object))
 		}
 	}
 	m.holes = holesIn(spec)
 	if len(m.holes) > 0 {
-		m.note("the %s of ${%s} %s not known%s. Its set says << vars.%s >>, and delivers nothing of the add-on until you write that into the set's "+
-			"variables, or for each cluster. What is secret goes into valuesFrom or substituteFrom", Verb(len(m.holes), "value", "values"),
+		m.note("the %s of ${%s} %s not known%s. Its set says << vars.%s >>, and delivers nothing of the add-on until you write that into the "+
+			"set's variables, or for each cluster. What is secret goes into valuesFrom or substituteFrom", Verb(len(m.holes), "value", "values"),
 			strings.Join(m.holes, "} and ${"), Verb(len(m.holes), "is", "are"), unread(m.Object), strings.Join(m.holes, " >> and << vars."))
 	}
 	return ""

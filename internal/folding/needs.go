@@ -42,7 +42,8 @@ func (m *member) remarks() []string {
 	out := slices.Clone(m.notes)
 	for _, need := range m.judged {
 		if slices.Contains(m.needs, need) {
-			out = append(out, "spec.dependsOn has a readyExpr for "+need+", which the add-on does not take over: it waits until that is Ready")
+			out = append(out, "spec.dependsOn has a readyExpr for "+need+", which the add-on does not take over: it waits until "+
+				"that is Ready")
 		}
 	}
 	if own := m.ownMetadata(); len(own) > 0 {

@@ -41,7 +41,8 @@ type Reader struct {
 
 // New returns a reader of nothing yet. namespace is that of sets for objects without one.
 func New(namespace string) *Reader {
-	return &Reader{namespace: namespace, notes: map[string]string{}, templates: map[string][]string{}, configMaps: map[string]map[string]string{}}
+	return &Reader{namespace: namespace, notes: map[string]string{}, templates: map[string][]string{},
+		configMaps: map[string]map[string]string{}}
 }
 
 // Input returns what was read.
@@ -165,7 +166,8 @@ func (r *Reader) add(o folding.Object) {
 			r.configMaps[o.GetNamespace()+"/"+o.GetName()] = data
 		}
 	case "/Secret":
-		kept := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": o.Unstructured.Object["metadata"]}}
+		kept := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret",
+			"metadata": o.Unstructured.Object["metadata"]}}
 		annotations := kept.GetAnnotations()
 		delete(annotations, corev1.LastAppliedConfigAnnotation) // holds the data
 		kept.SetAnnotations(annotations)

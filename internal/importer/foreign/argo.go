@@ -45,7 +45,8 @@ func (w *writer) applicationSet(u *unstructured.Unstructured) error {
 		return err
 	}
 	if len(in.Generators) != 1 || in.Generators[0].Clusters == nil {
-		w.note("it has other generators than one of clusters: a list of folders is a set with an add-on for each, and a matrix has no counterpart")
+		w.note("it has other generators than one of clusters: a list of folders is a set with an add-on for each, and a matrix has no " +
+			"counterpart")
 		return nil
 	}
 	delete(in.Generators[0].Clusters.Selector.MatchLabels, "argocd.argoproj.io/secret-type") // every cluster of Argo CD has it
@@ -95,8 +96,8 @@ func (w *writer) argoSource(name string, s argoSource, namespace string, dialect
 		}
 		w.helm(chart{addon: name, url: s.RepoURL, name: s.Chart, version: text("targetRevision", s.TargetRevision),
 			release: text("helm.releaseName", s.Helm.ReleaseName), namespace: text("destination.namespace", namespace), values: values})
-		w.note("add-on %s: Argo CD applies what the chart renders, and keeps no Helm release. The hub installs one over the objects: compare the values, and "+
-			"delete the Application without cascading first", name)
+		w.note("add-on %s: Argo CD applies what the chart renders, and keeps no Helm release. The hub installs one over the objects: "+
+			"compare the values, and delete the Application without cascading first", name)
 		return
 	}
 	git := map[string]any{"url": s.RepoURL, "interval": "1m"}

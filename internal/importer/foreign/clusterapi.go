@@ -50,7 +50,8 @@ func (w *writer) helmChartProxy(u *unstructured.Unstructured) error {
 		return nil
 	}
 	if in.ReleaseName == "" {
-		w.note("spec.releaseName is missing, so its releases have generated names: the set installs one more. Write releaseName as it is on the clusters")
+		w.note("spec.releaseName is missing, so its releases have generated names: the set installs one more. Write releaseName as it is " +
+			"on the clusters")
 	}
 	w.selects(&in.ClusterSelector)
 	w.helm(chart{addon: u.GetName(), url: in.RepoURL, name: in.ChartName, version: in.Version, release: in.ReleaseName,

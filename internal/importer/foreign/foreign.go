@@ -149,7 +149,8 @@ type chart struct {
 
 // helm adds a chart, with its repository as a source of the set.
 func (w *writer) helm(c chart) {
-	spec := map[string]any{"chart": c.name, "sourceRef": map[string]any{"kind": "HelmRepository", "name": w.source("HelmRepository", c.addon, repository(c.url))}}
+	source := w.source("HelmRepository", c.addon, repository(c.url))
+	spec := map[string]any{"chart": c.name, "sourceRef": map[string]any{"kind": "HelmRepository", "name": source}}
 	if c.version != "" {
 		spec["version"] = c.version
 	} else {

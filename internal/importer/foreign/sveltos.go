@@ -45,7 +45,8 @@ func (w *writer) profile(u *unstructured.Unstructured) error {
 		w.policies(u.GetName(), in.SyncMode, in.PolicyRefs)
 	}
 	for _, k := range in.KustomizationRefs {
-		body := map[string]any{"interval": "10m", "prune": true, "path": cmp.Or(k.Path, "./"), "sourceRef": map[string]any{"kind": k.Kind, "name": k.Name, "namespace": k.Namespace}}
+		body := map[string]any{"interval": "10m", "prune": true, "path": cmp.Or(k.Path, "./"),
+			"sourceRef": map[string]any{"kind": k.Kind, "name": k.Name, "namespace": k.Namespace}}
 		if k.TargetNamespace != "" {
 			body["targetNamespace"] = k.TargetNamespace
 		}
@@ -63,7 +64,8 @@ func (w *writer) profile(u *unstructured.Unstructured) error {
 	if in.SyncMode == "DryRun" {
 		w.note("syncMode DryRun: nothing is delivered there, and the set would deliver. Use chandler render, and pause the set")
 	}
-	w.unread(spec(u), "spec.", "clusterSelector", "syncMode", "stopMatchingBehavior", "tier", "dependsOn", "helmCharts", "policyRefs", "kustomizationRefs")
+	w.unread(spec(u), "spec.", "clusterSelector", "syncMode", "stopMatchingBehavior", "tier", "dependsOn", "helmCharts", "policyRefs",
+		"kustomizationRefs")
 	return nil
 }
 

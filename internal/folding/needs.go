@@ -53,8 +53,8 @@ func (m *member) remarks() []string {
 }
 
 // tools are what begins the labels and annotations that tools put on objects.
-var tools = []string{"kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/", "reconcile.fluxcd.io/", "kubectl.kubernetes.io/", "meta.helm.sh/",
-	"argocd.argoproj.io/", "app.kubernetes.io/", "helm.sh/", "chandler.dev/"}
+var tools = []string{"kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/", "reconcile.fluxcd.io/", "kubectl.kubernetes.io/",
+	"meta.helm.sh/", "argocd.argoproj.io/", "app.kubernetes.io/", "helm.sh/", "chandler.dev/"}
 
 // ownMetadata returns the labels and annotations that people put on an object.
 func (m *member) ownMetadata() []string {

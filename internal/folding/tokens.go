@@ -77,14 +77,7 @@ func common(values []value, tokens [][]token) (any, bool) {
 // most returns the text that gives most clusters their own values, and which these are.
 func most(values []value, tokens [][]token) (text any, fits []bool, count int) {
 	for _, which := range choices(len(tokens[0])) {
-		texts := make([]any, len(values))
-		for i, v := range values {
-			if s, ok := v.v.(string); ok && v.there {
-				if t, ok := template(s, tokens[i], which); ok {
-					texts[i] = t
-				}
-			}
-		}
+		texts := written(values, tokens, which)
 		for _, t := range texts {
 			n := 0
 			for _, other := range texts {
@@ -102,6 +95,18 @@ func most(values []value, tokens [][]token) (text any, fits []bool, count int) {
 		}
 	}
 	return text, fits, count
+}
+
+// written returns the text of each value with expressions in it; nil for one without.
+func written(values []value, tokens [][]token, which []int) []any {
+	out := make([]any, len(values))
+	for i, v := range values {
+		s, ok := v.v.(string)
+		if t, found := template(s, tokens[i], which); ok && v.there && found {
+			out[i] = t
+		}
+	}
+	return out
 }
 
 // choices are the lists of tokens that are tried: each alone, two of them, and all. With several, each is looked for in what

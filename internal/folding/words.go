@@ -82,9 +82,8 @@ func textsOf(m *member) []text {
 	return out
 }
 
-// best returns the word of each cluster that explains most: put in its place, most of the cluster's texts become those of
-// other clusters. A word is of one cluster alone.
-func best(texts map[*Cluster][]text) map[*Cluster]string {
+// ownersOf returns which clusters have each word.
+func ownersOf(texts map[*Cluster][]text) map[string]map[*Cluster]bool {
 	owners := map[string]map[*Cluster]bool{}
 	for c, list := range texts {
 		for _, t := range list {
@@ -96,6 +95,13 @@ func best(texts map[*Cluster][]text) map[*Cluster]string {
 			}
 		}
 	}
+	return owners
+}
+
+// best returns the word of each cluster that explains most: put in its place, most of the cluster's texts become those of
+// other clusters. A word is of one cluster alone.
+func best(texts map[*Cluster][]text) map[*Cluster]string {
+	owners := ownersOf(texts)
 	shared := map[text]map[*Cluster]bool{}
 	each := func(c *Cluster, do func(word string, as text)) {
 		for _, t := range texts[c] {

@@ -37,24 +37,7 @@ an AddonSet, a Flux source. With --export it prints YAML for Git and changes not
 		Example: `  chandler create team shop --selector env=staging --group shop-developers
   chandler create set monitoring --selector env=staging --from-helm https://charts.example.org/prometheus --export`,
 	}
-	cmd.AddCommand(createTeamCommand(), createSetCommand(), createSourceCommand())
-	cmd.RunE = oneOf(cmd)
-	return cmd
-}
-
-// oneOf returns what a command does that is only there for the commands below it: it says which those are.
-func oneOf(cmd *cobra.Command) func(*cobra.Command, []string) error {
-	return func(_ *cobra.Command, args []string) error {
-		var known []string
-		for _, c := range cmd.Commands() {
-			known = append(known, c.Name())
-		}
-		path := strings.TrimPrefix(cmd.CommandPath(), "chandler ")
-		if len(args) == 0 {
-			return &exit{uncertain, fmt.Errorf("%s: write one of %s", path, strings.Join(known, ", "))}
-		}
-		return &exit{uncertain, fmt.Errorf("%s: there is no %q: write one of %s", path, args[0], strings.Join(known, ", "))}
-	}
+	return group(cmd, createSetCommand(), createSourceCommand(), createTeamCommand())
 }
 
 // creation is what the commands of `chandler create` have in common.

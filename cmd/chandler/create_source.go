@@ -20,7 +20,7 @@ func createSourceCommand() *cobra.Command {
 		Example: `  chandler create source git fleet --url https://git.example.org/fleet.git --branch main
   chandler create source helm charts --url https://charts.example.org --export`,
 	}
-	cmd.AddCommand(
+	return group(cmd,
 		sourceCommand("git", sourcev1.GitRepositoryKind, "a Git repository",
 			`  chandler create source git fleet --url https://git.example.org/fleet.git --branch main
   chandler create source git fleet --url ssh://git@git.example.org/fleet --tag-semver '>=1.0.0' --secret-ref fleet-key --export`,
@@ -53,8 +53,6 @@ func createSourceCommand() *cobra.Command {
 				f.BoolVar(&s.Insecure, "insecure", false, "talk to the registry without TLS")
 			}),
 	)
-	cmd.RunE = oneOf(cmd)
-	return cmd
 }
 
 // sourceCommand returns the command for one kind of source. own adds the flags that only this kind has.

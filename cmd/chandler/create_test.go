@@ -139,7 +139,6 @@ func TestCreate(t *testing.T) {
 // TestCreateOfWhat: a kind that is not there is told with those that are.
 func TestCreateOfWhat(t *testing.T) {
 	for args, want := range map[string]string{
-		"create":              "create: write one of set, source, team",
 		"create cluster x":    `create: there is no "cluster": write one of set, source, team`,
 		"create source svn x": `create source: there is no "svn": write one of git, helm, oci`,
 	} {

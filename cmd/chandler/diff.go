@@ -76,12 +76,7 @@ The exit code is 0 if nothing would change, 1 if something would, and 2 if somet
   chandler diff -f fleet/ --against main --charts --source GitRepository/flux-system/fleet=.
   chandler diff -f addons/ --live --clusters tenant1,tenant2
   chandler diff --revision base-1a2b3c4d5e-e4 --revision base-6f7a8b9c0d-e4`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return &exit{uncertain, fmt.Errorf("diff: %q is no flag: write files as -f %s", args[0], args[0])}
-			}
-			return nil
-		},
+		Args: onlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.stdin, o.stdout, o.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			o.preview.Now = time.Now()

@@ -26,7 +26,7 @@ func doctorCommand() *cobra.Command {
 and shows nothing that is secret. What you may not read is named as not checked. docs/doctor.md has every code.`,
 		Example: `  chandler doctor
   chandler doctor --context management -o json`,
-		Args: cobra.NoArgs,
+		Args: onlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {
 				return &exit{uncertain, fmt.Errorf("doctor: --output is %q: write text or json", output)}

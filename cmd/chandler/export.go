@@ -20,9 +20,7 @@ func exportCommand() *cobra.Command {
 		Short:   "Write what a live hub knows, for use elsewhere",
 		Example: "  chandler export fleet > fleet.yaml",
 	}
-	cmd.RunE = oneOf(cmd)
-	cmd.AddCommand(exportFleetCommand())
-	return cmd
+	return group(cmd, exportFleetCommand())
 }
 
 func exportFleetCommand() *cobra.Command {
@@ -35,7 +33,7 @@ ConfigMaps that the sets refer to. Of Secrets it writes the names of the keys th
 chandler diff --fleet needs no access to the hub. The file says when it was made, and the diff says how old that is.`,
 		Example: `  chandler export fleet > fleet.yaml
   chandler diff -f addons/ --against main --fleet fleet.yaml`,
-		Args: cobra.NoArgs,
+		Args: onlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.exportFleet(cmd) },
 	}
 	o.add(cmd)

@@ -27,9 +27,7 @@ any fleet.`,
   chandler get addons tenant1
   chandler get sets -n flux-system -w`,
 	}
-	cmd.RunE = oneOf(cmd)
-	cmd.AddCommand(getClustersCommand(), getSetsCommand(), getDeliveriesCommand(), getAddonsCommand())
-	return cmd
+	return group(cmd, getAddonsCommand(), getClustersCommand(), getDeliveriesCommand(), getSetsCommand())
 }
 
 // getOptions are the flags of `chandler get`.

@@ -177,7 +177,11 @@ func TestExitCodes(t *testing.T) {
 		"get clusters --nonsense":              2,
 		"get clusters -n a -A":                 2,
 		"get clusters -l a=b=c":                2,
-		"get":                                  2,
+		"get":                                  0,
+		"create":                               0,
+		"removals":                             0,
+		"render ../../examples/quickstart":     2,
+		"ui nonsense":                          2,
 		"get nonsense":                         2,
 		"nonsense":                             2,
 		"tree":                                 2,
@@ -210,12 +214,12 @@ func TestExitCodes(t *testing.T) {
 		"import ../../examples/quickstart --register-all nonsense": 2,
 		"register a --export --kubeconfig /nowhere --hub-id _":     2,
 		"resume edge1":                                             1,
-		"rollout":                                                  2,
+		"rollout":                                                  0,
 		"rollout status base --timeout 1s":                         2,
 		"removals list -A":                                         0,
 		"doctor -o nonsense":                                       2,
 		"diff":                                                     2,
-		"export":                                                   2,
+		"export":                                                   0,
 		"version":                                                  0,
 		"completion nonsense":                                      2,
 	} {
@@ -237,6 +241,30 @@ func TestExitCodes(t *testing.T) {
 			if _, errs, code := runSmall(t, args+context); code != 2 {
 				t.Errorf("chandler %s%s: exit code %d: %s", args, context, code, errs)
 			}
+		}
+	}
+}
+
+// TestBareCommands: a command that is only there for those below it prints its help, and a forgotten -f is named in every command that
+// reads files.
+func TestBareCommands(t *testing.T) {
+	for _, name := range []string{"get", "create", "rollout", "removals", "export"} {
+		bare, err := run(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if help, _ := run(name, "--help"); bare != help || !strings.Contains(bare, "\nCommands:\n") {
+			t.Errorf("chandler %s prints\n%s", name, bare)
+		}
+	}
+	for args, want := range map[string]string{
+		"render quickstart": `render: "quickstart" is no flag: write files as -f quickstart`,
+		"diff quickstart":   `diff: "quickstart" is no flag: write files as -f quickstart`,
+		"ui x":              `ui: "x" is no flag, and there is nothing else to write: chandler ui --help`,
+		"get nodes":         `get: there is no "nodes": write one of addons, clusters, deliveries, sets`,
+	} {
+		if _, err := run(strings.Fields(args)...); err == nil || err.Error() != want {
+			t.Errorf("chandler %s says %v", args, err)
 		}
 	}
 }

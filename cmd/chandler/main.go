@@ -139,7 +139,7 @@ func versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Print which build this is",
 		Example: "  chandler version",
-		Args:    cobra.NoArgs,
+		Args:    onlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "chandler", version.Get())
 			return err

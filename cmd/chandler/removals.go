@@ -26,9 +26,7 @@ func removalsCommand() *cobra.Command {
 		Example: `  chandler removals list
   chandler removals approve cert-manager`,
 	}
-	cmd.RunE = oneOf(cmd)
-	cmd.AddCommand(removalsListCommand(), removalsApproveCommand())
-	return cmd
+	return group(cmd, removalsApproveCommand(), removalsListCommand())
 }
 
 func removalsListCommand() *cobra.Command {

@@ -47,7 +47,7 @@ cluster is not known unless the files say it in the status of a ClusterRegistrat
 nodes. A value that rests on what is not known holds a placeholder, and a warning says where to write it.`,
 		Example: `  chandler render -f fleet/ --cluster tenant1 --explain
   kubectl get addonsets,clusterregistrations,configmaps -A -o yaml | chandler render -f -`,
-		Args: cobra.NoArgs,
+		Args: onlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.stdin, o.stdout, o.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			o.preview.Now, o.flagSet = time.Now(), cmd.Flags()

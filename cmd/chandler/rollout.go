@@ -30,10 +30,7 @@ without -n it is looked for in all namespaces.`,
 		Example: `  chandler rollout status cert-manager
   chandler rollout approve cert-manager`,
 	}
-	cmd.RunE = oneOf(cmd)
-	cmd.AddCommand(rolloutStatusCommand(), rolloutPlanCommand(), rolloutHistoryCommand())
-	cmd.AddCommand(rolloutOrderCommands()...)
-	return cmd
+	return group(cmd, append([]*cobra.Command{rolloutStatusCommand(), rolloutPlanCommand(), rolloutHistoryCommand()}, rolloutOrderCommands()...)...)
 }
 
 // rolloutOptions are what the commands of `chandler rollout` have in common.

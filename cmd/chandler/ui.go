@@ -36,7 +36,7 @@ address that it prints has a token: whoever has it can do what you can do here, 
 		Example: `  chandler ui
   chandler ui --no-open --port 8111
   chandler ui -n team-a`,
-		Args: cobra.NoArgs,
+		Args: onlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	o.add(cmd)

@@ -53,7 +53,7 @@ or clusters, it wants to know what becomes of the add-ons (--addons). The CRDs s
 is gone. The namespace stays, since kubeconfigs may lie in it. In the end it says what it has left. docs/uninstall.md has each way.`,
 		Example: `  chandler uninstall --addons=keep
   chandler uninstall --addons=remove --crds --yes`,
-		Args: cobra.NoArgs,
+		Args: onlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	f := cmd.Flags()

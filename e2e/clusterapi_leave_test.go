@@ -118,7 +118,7 @@ func (f *capiFleet) moved(t *testing.T) {
 // unregister begins to unregister a Cluster by the command line.
 func (f *capiFleet) unregister(t *testing.T) {
 	f.theirs = f.ofClusterAPI(t)
-	f.leaving = chandlerStart(t, "unregister", "c3/c3", "--yes", "--hub-kubeconfig", f.KubeconfigFile())
+	f.leaving = chandlerStart(t, "unregister", "c3/c3", "--yes", "--kubeconfig", f.KubeconfigFile())
 }
 
 // ofClusterAPI is what the command must leave as it is.

@@ -42,13 +42,13 @@ func TestCreate(t *testing.T) {
 			t.Errorf("create %s ends with %d, prints %q, and says %s\nwant %s", args, code, out, errs, want)
 		}
 	}
-	team := "team shop -l env=staging --namespace shop-apps --group shop-devs --allow-source https://git.example.org/shop/*"
+	team := "team shop -l env=staging --cluster-namespace shop-apps --group shop-devs --allow-source https://git.example.org/shop/*"
 	const made = "namespace/shop WHAT\nrole.rbac.authorization.k8s.io/chandler-team WHAT\nrolebinding.rbac.authorization.k8s.io/chandler-team WHAT\nteam.chandler.dev/shop TEAM\n"
 	texts := func(what, team string) string {
 		return strings.NewReplacer("WHAT", what, "TEAM", team).Replace(made)
 	}
 	// The last object is wrong in a way that only the API server tells: the others are not made.
-	fails(strings.Replace(team, "--namespace shop-apps", "--source-kind Svn", 1), "spec.sources.kinds")
+	fails(strings.Replace(team, "--cluster-namespace shop-apps", "--source-kind Svn", 1), "spec.sources.kinds")
 	if err := h.Client.Get(ctx, client.ObjectKey{Name: "shop"}, unstructuredOf("v1", "Namespace")); !apierrors.IsNotFound(err) {
 		t.Fatalf("a namespace was made for a Team that is wrong: %v", err)
 	}
@@ -56,28 +56,24 @@ func TestCreate(t *testing.T) {
 	says(team, texts("unchanged", "unchanged"))
 	fails(team+" --pod-security restricted", "team.chandler.dev/shop exists, and differs in spec.namespaces: choose another name, or write --overwrite to change it")
 	says(team+" --pod-security restricted --overwrite", texts("unchanged", "configured"))
-	fails("team web -l env=staging --hub-namespace fleet --group shop-devs", "namespace fleet registers clusters, so admin kubeconfigs lie there")
+	fails("team web -l env=staging --team-namespace fleet --group shop-devs", "namespace fleet registers clusters, so admin kubeconfigs lie there")
 
 	// The hub's Teams decide what a set may do, before it is written.
 	fails("set web -n shop --all --from-git https://git.example.org/other/web --branch main", `AddonSet shop/web: sources[web].spec.url: `)
 	says("set web -n shop --all --from-git https://git.example.org/shop/web --branch main", "addonset.chandler.dev/web created\n")
-	fails("source oci x -n shop --url oci://registry.example.org/x --tag latest", "OCIRepository shop/x: spec.url: Team shop: allows sources at https://git.example.org/shop/*")
-	says("source git x -n shop --url https://git.example.org/shop/x --branch main", "gitrepository.source.toolkit.fluxcd.io/x created\n")
-	fails("source git x -n shop --url https://git.example.org/shop/y --branch main", "gitrepository.source.toolkit.fluxcd.io/x exists, and differs in spec.url")
 	// Two people, who do not know of each other, and one name: what clusters have of the one would leave them.
 	says("set monitoring --selector env=prod --from-helm https://charts.example.org/prometheus", "addonset.chandler.dev/monitoring created\n")
 	fails("set monitoring --selector env=dev --from-helm https://charts.example.org/grafana", "addonset.chandler.dev/monitoring exists, and differs in spec.addons, spec.clusterSelector, spec.sources: ")
-	fails("source oci x -n nowhere --url oci://registry.example.org/x --tag latest", `namespace "nowhere"`)
+	fails("set x -n nowhere --all --from-oci oci://registry.example.org/x --tag latest", `"nowhere"`)
 
 	// Somebody else's field is not taken by surprise.
-	fleet := "source git fleet --url https://git.example.org/fleet --branch "
-	says(fleet+"main", "gitrepository.source.toolkit.fluxcd.io/fleet created\n")
-	mine := unstructuredOf("source.toolkit.fluxcd.io/v1", "GitRepository")
-	mine.SetNamespace("flux-system")
-	mine.SetName("fleet")
-	check(t, h.Client.Patch(ctx, mine, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"ref":{"branch":"theirs"}}}`)), client.FieldOwner("gitops")))
-	fails(fleet+"main", `gitrepository.source.toolkit.fluxcd.io/fleet: somebody else has set some of its fields: `)
-	says(fleet+"main --force-conflicts", "gitrepository.source.toolkit.fluxcd.io/fleet configured\n")
+	theirs := unstructuredOf("chandler.dev/v1alpha1", "AddonSet")
+	theirs.SetNamespace("flux-system")
+	theirs.SetName("monitoring")
+	check(t, h.Client.Patch(ctx, theirs, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"clusterSelector":{"matchLabels":{"env":"theirs"}}}}`)), client.FieldOwner("gitops")))
+	const again = "set monitoring --selector env=prod --from-helm https://charts.example.org/prometheus"
+	fails(again, "addonset.chandler.dev/monitoring: somebody else has set some of its fields: ")
+	says(again+" --force-conflicts", "addonset.chandler.dev/monitoring configured\n")
 
 	config := rest.CopyConfig(h.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "ann", Groups: []string{"shop-devs"}}

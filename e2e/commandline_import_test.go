@@ -111,7 +111,7 @@ spec: {url: %s, interval: 2s, ref: {branch: main}}
 	var code int
 	soon(t, "Flux has applied all of it", func() error { // it begins again every two seconds, and import leaves what is not Ready
 		dir = filepath.Join(t.TempDir(), "out")
-		out, errs, code = chandler(t, "import", "--live", "--output-dir", dir, "--kubeconfig", h.KubeconfigFile(), "--secret-namespaces=flux-system")
+		out, errs, code = chandler(t, "import", "--from-cluster", "--output-dir", dir, "--kubeconfig", h.KubeconfigFile(), "--secret-namespaces=flux-system")
 		if strings.Contains(errs, "let Flux finish first") {
 			return errors.New(errs)
 		}
@@ -171,7 +171,7 @@ spec: {url: %s, interval: 2s, ref: {branch: main}}
 		}
 	}
 	// A second import finds nothing but what it left.
-	out, errs, code = chandler(t, "import", "--live", "--kubeconfig", h.KubeconfigFile())
+	out, errs, code = chandler(t, "import", "--from-cluster", "--kubeconfig", h.KubeconfigFile())
 	if code != 0 || out != "" || !strings.Contains(errs, "there is nothing to fold: of ") || !strings.Contains(errs, "and 1 is left") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
@@ -277,7 +277,7 @@ func (f *exampleFleet) importClusters(t *testing.T, name string, c *localfleet.C
 		before, err = uids()
 		return err
 	})
-	out, errs, code := chandler(t, "import", dir, "--clusters", "clusters")
+	out, errs, code := chandler(t, "import", dir, "--clusters-dir", "clusters")
 	t.Log(out, errs)
 	if code != 0 || !strings.Contains(out, name+" (namespace flux-system)") {
 		t.Fatalf("exit code %d: %s%s", code, out, errs)

@@ -35,9 +35,9 @@ func (g *generation) says(t *testing.T, args string, wants ...string) (out strin
 func (g *generation) happened(t *testing.T) {
 	g.says(t, "events one", "LAST-SEEN", "ClusterRegistration fleet/one", "HelmRelease flux-system/")
 	g.says(t, "events set commands", "AddonSet flux-system/commands", "RevisionCreated")
-	g.says(t, "logs one cmd-layers", "HelmRelease flux-system/", "Helm release ", "Ready=True", "AddonSet flux-system/commands", "RevisionCreated")
+	g.says(t, "events one cmd-layers", "HelmRelease flux-system/", "Helm release ", "Ready=True", "AddonSet flux-system/commands", "RevisionCreated")
 	g.says(t, "events -n flux-system", "AddonSet flux-system/commands", "AddonSet flux-system/more")
-	story := chandlerStart(t, "logs", "one", "cmd-layers", "-f", "--kubeconfig", g.KubeconfigFile())
+	story := chandlerStart(t, "events", "one", "cmd-layers", "--follow", "--kubeconfig", g.KubeconfigFile())
 	story.says(t, "Helm release ")
 	g.patchRegistration(t, "one", `{"spec":{"pause":{"reason":"a test of its story"}}}`)
 	story.says(t, "a test of its story")

@@ -110,7 +110,7 @@ func (g *generation) diffsObjects(t *testing.T) {
 	edited := g.fill(insideEdit.Replace(insideSet))
 	check(t, os.WriteFile(file, []byte(edited), 0o600))
 	out, errs, code := chandler(t, "diff", "-f", file, "--kubeconfig", g.KubeconfigFile(), "--platform-namespaces=flux-system,platform", "--output", "json",
-		"--charts", "--live", "--clusters", "one,two")
+		"--charts", "--live", "--cluster", "one,two")
 	if code != 1 || strings.Contains(out, "hunter-") {
 		t.Fatalf("exit code %d, want 1: %s\n%s", code, errs, out)
 	}

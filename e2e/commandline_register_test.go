@@ -39,7 +39,7 @@ func (g *generation) registers(t *testing.T) {
 	admin := filepath.Join(t.TempDir(), "two.conf")
 	check(t, os.WriteFile(admin, bytes.ReplaceAll(kubeconfigOf(t, g.two), []byte(g.two.Server()), []byte(proxy.URL())), 0o600))
 	printed := ""
-	flags := []string{"--hub-kubeconfig", g.KubeconfigFile(), "--secret-namespaces=*", "--timeout=3m"}
+	flags := []string{"--kubeconfig", g.KubeconfigFile(), "--secret-namespaces=*", "--timeout=3m"}
 	run := func(t *testing.T, code int, args ...string) string {
 		t.Helper()
 		out, errs, got := chandler(t, slices.Concat(args[:1], flags, args[1:])...)
@@ -49,7 +49,7 @@ func (g *generation) registers(t *testing.T) {
 		printed += out + errs
 		return out + errs
 	}
-	register := []string{"register", "edge", "-n", "fleet", "--kubeconfig", admin, "--labels", "region=eu"}
+	register := []string{"register", "edge", "-n", "fleet", "--cluster-kubeconfig", admin, "--labels", "region=eu"}
 	account := identity.Account("chandler", edge)
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: account}}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: account}}
@@ -76,7 +76,7 @@ func (g *generation) registers(t *testing.T) {
 			t.Errorf("it says\n%s", out)
 		}
 		check(t, wantGone(ctx, g.two.Client, ns))
-		if out := run(t, 1, "register", "edge", "-n", "fleet", "--kubeconfig", g.KubeconfigFile(), "--yes"); !strings.Contains(out, "the management cluster itself") {
+		if out := run(t, 1, "register", "edge", "-n", "fleet", "--cluster-kubeconfig", g.KubeconfigFile(), "--yes"); !strings.Contains(out, "the management cluster itself") {
 			t.Errorf("it says\n%s", out)
 		}
 	})
@@ -170,7 +170,7 @@ func (g *generation) registers(t *testing.T) {
 		soon(t, "the hub misses the credential", func() error {
 			return condition(ctx, g.Client, registration("fleet", "viewer"), hubv1.KubeConfigValidCondition, metav1.ConditionFalse, "KeyNotFound")
 		})
-		run(t, 0, "register", "fleet/viewer", "--kubeconfig", admin, "--role", "view", "--yes")
+		run(t, 0, "register", "fleet/viewer", "--cluster-kubeconfig", admin, "--role", "view", "--yes")
 		viewer := identity.Account("chandler", types.NamespacedName{Namespace: "fleet", Name: "viewer"})
 		check(t, proxy.Set(faultproxy.Refuse))
 		out := run(t, 1, "unregister", "viewer", "-n", "fleet", "--orphan", "--yes")

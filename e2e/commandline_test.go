@@ -165,7 +165,6 @@ spec:
 			"get clusters":                              {"one", "two", "True"},
 			"get clusters one -o name":                  {"clusterregistration.chandler.dev/one"},
 			"get sets -n flux-system --no-headers":      {"commands", "more"},
-			"get deliveries --cluster one --set more":   {"/one", "more", "AddonsReady"},
 			"get addons one":                            {"cmd-layers", "cmd-extra", "Ready"},
 			"get addons -l region=eu --addon cmd-extra": {"/one", "Ready"},
 			"get addons one --addon cmd-layers -o json": {`"addonSet": "flux-system/commands"`, `"state": "Ready"`},
@@ -207,7 +206,7 @@ spec:
 			"explain two":            {"cmd-extra", "Excluded", "its when is not true here"},
 			"explain two cmd-layers": {"hello two.example.com", `overlay "us"`, "the set"},
 			"explain one cmd-layers": {"9007199254740993", "the cluster's override"},
-			"tree cluster one":       {"├─ AddonSet flux-system/commands  Ready=True", "HelmRelease flux-system/", "Ready=True ("},
+			"explain one --tree":     {"├─ AddonSet flux-system/commands  Ready=True", "HelmRelease flux-system/", "Ready=True ("},
 		} {
 			soon(t, args, func() error { // the override may still be on its way, which it would say
 				out, errs, code := chandler(t, append(strings.Fields(args), flags...)...)

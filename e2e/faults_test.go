@@ -295,7 +295,7 @@ func (f fault) outlast(t *testing.T, w *ward) {
 		p.promise(t, f.name, "delete: what leaves is let go after the grace", f.noticed()+p.letGo()+slack, func(ctx context.Context) error {
 			return p.noDelivery(ctx, leaving)
 		})
-		flags := []string{"--yes", "--hub-kubeconfig", p.KubeconfigFile(), "--secret-namespaces=*"}
+		flags := []string{"--yes", "--kubeconfig", p.KubeconfigFile(), "--secret-namespaces=*"}
 		unregister := chandlerStart(t, append([]string{"unregister", p.name + "/" + p.name}, flags...)...)
 		line := unregister.says(t, "the cluster does not answer")
 		if f.mode == faultproxy.BlackHole || f.mode == faultproxy.Refuse { // somebody does not wait, and does what it says

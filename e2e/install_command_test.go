@@ -132,7 +132,7 @@ func (c *commanded) refusals(t *testing.T) {
 	c.fails(t, "already, in namespace chandler-system", "install", "--image", hubImage, "--namespace", "second")
 	c.fails(t, "v0.1.0 is installed", "install", "--image", "registry.example.org/chandler-hub:v0.0.9")
 	c.fails(t, "nothing is changed: there are 1 AddonSet, 1 ClusterRegistration and 1 AddonDelivery", "uninstall", "--yes")
-	c.fails(t, "leave out --crds", "uninstall", "--yes", "--addons=keep", "--crds")
+	c.fails(t, "leave out --delete-crds", "uninstall", "--yes", "--addons=keep", "--delete-crds")
 	c.fails(t, "--yes does it without asking", "uninstall", "--addons=keep")
 	// Somebody else's field, and somebody else's Deployment.
 	edit := func(patch string) {
@@ -194,7 +194,7 @@ func (c *commanded) orphans(t *testing.T) {
 }
 
 func (c *commanded) removes(t *testing.T) {
-	c.uninstalls(t, "--addons=remove", "--crds")
+	c.uninstalls(t, "--addons=remove", "--delete-crds")
 	check(t, wantNoConfigMap(t.Context(), c.one, "default", "installed"))
 	if names := c.crds(t); len(names) > 0 {
 		t.Errorf("the CRDs are %v", names)

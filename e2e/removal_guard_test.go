@@ -167,7 +167,7 @@ func (g *guardedFleet) selector(t *testing.T) {
 	soon(t, "in the same hour the same three go again, and no other", func() error {
 		return errors.Join(g.held(ctx, "grd-selector", 17, &hash), g.left(ctx, "sel", 17))
 	})
-	unregister := chandlerStart(t, "unregister", "fleet/c19", "--yes", "--hub-kubeconfig", g.KubeconfigFile(), "--secret-namespaces=*")
+	unregister := chandlerStart(t, "unregister", "fleet/c19", "--yes", "--kubeconfig", g.KubeconfigFile(), "--secret-namespaces=*")
 	line := unregister.says(t, "the removal guard of AddonSet flux-system/grd-selector holds it")
 	if !strings.Contains(line, "17 clusters would lose add-ons") {
 		t.Errorf("whoever unregisters one of them is told\n%s", line)

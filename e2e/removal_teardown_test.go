@@ -360,7 +360,7 @@ func (f *teardownFleet) force(t *testing.T) {
 	ctx := t.Context()
 	f.mortal.StopAPIServer()
 	soon(t, "its objects are suspended", func() error { return f.suspended(ctx, secretName, 2) })
-	unregister := chandlerStart(t, "unregister", secretNamespace+"/"+secretName, "--yes", "--hub-kubeconfig", f.KubeconfigFile(), "--secret-namespaces=*")
+	unregister := chandlerStart(t, "unregister", secretNamespace+"/"+secretName, "--yes", "--kubeconfig", f.KubeconfigFile(), "--secret-namespaces=*")
 	soon(t, "it waits", func() error {
 		return errors.Join(approveHeld(ctx, f.Client), f.addonOf(ctx, secretName, "base", "td-chart", hubv1.AddonRemoving, "the cluster does not answer"))
 	})

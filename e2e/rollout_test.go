@@ -149,7 +149,7 @@ func (r *rolling) bad(t *testing.T) {
 	ctx := t.Context()
 	most := r.watch(t)
 	r.apply(t, "", "color: red, broken: true")
-	r.refused(t, "the rollout is ", "status", "waves", "--wait", "--timeout", "10m")
+	r.refused(t, "the rollout is ", "status", "waves", "--watch", "--timeout", "10m")
 	soon(t, "it is rolled back", func() error { return r.phase(ctx, hubv1.RolloutRolledBack, "") })
 	soon(t, "the canary is as before", func() error {
 		if err := r.wantColor(ctx, "blue", r.names...); err != nil {
@@ -224,7 +224,7 @@ func (r *rolling) retry(t *testing.T) {
 	ctx := t.Context()
 	most := r.watch(t)
 	r.order(t, "is tried again; it begins again with wave canary", "retry", "waves")
-	r.refused(t, "the rollout is ", "status", "waves", "--wait", "--timeout", "10m")
+	r.refused(t, "the rollout is ", "status", "waves", "--watch", "--timeout", "10m")
 	soon(t, "it is rolled back", func() error { return r.phase(ctx, hubv1.RolloutRolledBack, "") })
 	soon(t, "the canary is as before", func() error { return r.wantColor(ctx, "blue", r.names...) })
 	if got := most(); !slices.Equal(got, r.names[:1]) {
@@ -243,12 +243,12 @@ func (r *rolling) retry(t *testing.T) {
 // paused holds a good edit back for a while.
 func (r *rolling) paused(t *testing.T) {
 	ctx := t.Context()
-	r.order(t, "paused; no cluster that has the set gets another revision", "pause", "waves", "--reason", "a test")
+	r.order(t, "paused; no cluster that has the set gets another revision", "pause", "set", "waves", "--reason", "a test")
 	r.apply(t, "", "color: green")
 	soon(t, "it is paused", func() error { return r.phase(ctx, hubv1.RolloutPaused, "canary") })
 	r.order(t, "the end of spec.pause (a test)", "status", "waves")
 	check(t, r.wantColor(ctx, "blue", r.names...))
-	r.order(t, "the pause is over; the rollout goes on", "unpause", "waves")
+	r.order(t, "the pause is over; the rollout goes on", "resume", "set", "waves")
 }
 
 func (r *rolling) soak(t *testing.T) {
@@ -280,7 +280,7 @@ func (r *rolling) goOn(t *testing.T) {
 		}
 		return nil
 	})
-	r.order(t, " Complete\n", "status", "waves", "--wait", "--timeout", "10m")
+	r.order(t, " Complete\n", "status", "waves", "--watch", "--timeout", "10m")
 	check(t, r.wantColor(ctx, "green", r.names...))
 	check(t, r.Client.Get(ctx, client.ObjectKeyFromObject(set), set))
 	var text []string
@@ -308,10 +308,10 @@ func (r *rolling) undo(t *testing.T) {
 	r.order(t, "the clusters get revision", "undo", "waves", "--now")
 	soon(t, "all are as before", func() error { return r.wantColor(ctx, "green", r.names...) })
 	soon(t, "it is rolled back", func() error { return r.phase(ctx, hubv1.RolloutRolledBack, "") })
-	r.order(t, "which somebody has undone", "status", "waves", "--clusters")
+	r.order(t, "which somebody has undone", "status", "waves", "--per-cluster")
 	r.order(t, "newest", "history", "waves")
 	r.order(t, "fleet/w00   canary    first\n", "plan", "waves")
-	r.order(t, "is rolled out again", "resume", "waves")
+	r.order(t, "is rolled out again", "redo", "waves")
 	soon(t, "the canary has it again", func() error { return r.wantColor(ctx, "yellow", r.names[0]) })
 }
 
@@ -329,9 +329,12 @@ func (r *rolling) refused(t *testing.T, want string, args ...string) {
 
 func (r *rolling) run(t *testing.T, wantCode int, want string, args ...string) {
 	t.Helper()
-	out, errs, code := chandler(t, append(append([]string{"rollout"}, args...), "-n", "flux-system", "--kubeconfig", r.KubeconfigFile())...)
-	if text := []string{out, errs}[wantCode]; code != wantCode || !strings.Contains(text, want) {
-		t.Fatalf("chandler rollout %s: exit code %d, and there is no %q in:\n%s%s", strings.Join(args, " "), code, want, out, errs)
+	if args[1] != "set" {
+		args = append([]string{"rollout"}, args...)
 	}
-	t.Logf("chandler rollout %s:\n%s%s", strings.Join(args, " "), out, errs)
+	out, errs, code := chandler(t, append(slices.Clone(args), "-n", "flux-system", "--kubeconfig", r.KubeconfigFile())...)
+	if text := []string{out, errs}[wantCode]; code != wantCode || !strings.Contains(text, want) {
+		t.Fatalf("chandler %s: exit code %d, and there is no %q in:\n%s%s", strings.Join(args, " "), code, want, out, errs)
+	}
+	t.Logf("chandler %s:\n%s%s", strings.Join(args, " "), out, errs)
 }

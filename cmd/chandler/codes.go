@@ -26,57 +26,44 @@ type outcome struct{ done, failed string }
 // outcomes are those of the commands for which done and failed does not say enough. The exit code 2 is the same for all.
 var outcomes = map[string]outcome{
 	"chandler create": {
-		"everything is created, or was there as it is",
-		"it is not valid, the hub refuses it, or something else is there",
+		"everything is created, or was there already",
+		"it is invalid, the hub refuses it, or something else is there",
 	},
 	"chandler diff":    {"nothing would change", "something would change"},
-	"chandler doctor":  {"nothing or only warnings were found", "something is an error"},
-	"chandler events":  {"shown, also if there is no event", "there is no such cluster or set"},
-	"chandler explain": {"", "there is no such cluster or add-on"},
+	"chandler doctor":  {"no errors, maybe warnings", "at least one error"},
+	"chandler events":  {"", "no such cluster, set or add-on"},
+	"chandler explain": {"", "no such cluster or add-on"},
 	"chandler export":  {"", "something could not be read or written"},
-	"chandler get": {
-		"listed, also if there is nothing to list",
-		"something that was named does not exist, also when the rest was printed",
-	},
+	"chandler get":     {"", "something that you named does not exist; the rest is printed"},
 	"chandler import": {
 		"the sets are written, if there are any; what is left as it is counts as well",
 		"a document could not be read; with --strict, something is left, or not quite as it was",
 	},
 	"chandler install": {
-		"the hub runs; with --wait=false it is applied, with --export printed",
-		"it is refused, something else has set a field, or the hub does not run in time",
+		"the hub runs (with --wait=false: it is applied)",
+		"refused, a conflict, or the hub does not run in time",
 	},
-	"chandler logs":  {"", "there is no such cluster, or it does not have the add-on"},
-	"chandler pause": {"", "there is no such cluster or set, or the order means nothing for it"},
-	"chandler reconcile": {
-		"everything is Ready, or with --wait=false has been asked for",
-		"something is not Ready or is suspended, or the time is over",
-	},
+	"chandler pause":     {"", "no such cluster or set, or it cannot be paused"},
+	"chandler reconcile": {"everything is Ready", "something is not Ready or suspended, or the time is over"},
 	"chandler register": {
 		"the cluster is registered, and the hub reaches it",
-		"a check fails, you say no, or the hub does not reach it in time",
+		"a check failed, you said no, or the hub does not reach it in time",
 	},
-	"chandler removals approve": {"it is approved", "nothing is held, the hash is another one, or you say no"},
-	"chandler render": {
-		"everything is rendered",
-		"something is wrong; the rest is printed all the same",
-	},
-	"chandler resume":       {"", "there is no such cluster or set, or it is not paused"},
-	"chandler rollout":      {"", "there is no such set, or the order means nothing for it"},
-	"chandler rollout plan": {"", "there is no such set, or something in the files is wrong"},
+	"chandler removals approve": {"", "nothing is held, the hash is a different one, or you said no"},
+	"chandler render":           {"everything is rendered", "something is wrong; the rest is printed"},
+	"chandler resume":           {"", "no such cluster or set, or it is not paused"},
+	"chandler rollout":          {"", "the set does not exist, or the command does not apply to it"},
+	"chandler rollout history":  {"", "no such set"},
+	"chandler rollout plan":     {"", "no such set, or the files are wrong"},
 	"chandler rollout status": {
 		"",
-		"there is no such set; with --watch, the rollout failed or goes back, or the time is over",
+		"no such set; with --watch: the rollout failed or went back, or the time is over",
 	},
-	"chandler tree": {"", "there is no such cluster or set"},
 	"chandler uninstall": {
-		"the hub is gone, and what was to go with it",
-		"it is refused, you say no, there is no hub, or the time is over",
+		"the hub is gone",
+		"refused, you said no, there is no hub, or the time is over",
 	},
-	"chandler unregister": {
-		"nothing of the hub is left there",
-		"a check fails, you say no, or the time is over",
-	},
+	"chandler unregister": {"the cluster is unregistered", "a check failed, you said no, or the time is over"},
 }
 
 // outcomeOf returns that of a command: its own, that of a command above it, or the common one.
@@ -88,11 +75,11 @@ func outcomeOf(cmd *cobra.Command) outcome {
 			break
 		}
 	}
-	return outcome{cmp.Or(out.done, "done"), cmp.Or(out.failed, "it failed")}
+	return outcome{cmp.Or(out.done, "success"), cmp.Or(out.failed, "failure")}
 }
 
 // unasked is what all commands say of the exit code 2.
-const unasked = "the command line is wrong, the hub was not reached, or a right is missing"
+const unasked = "wrong usage, the hub is unreachable, or you lack permission"
 
 // exitCode returns the exit code for an error of a command that has begun. What its author has decided counts.
 func exitCode(err error) int {

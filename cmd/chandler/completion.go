@@ -35,9 +35,9 @@ func completionCommand() *cobra.Command {
 	var bare bool
 	cmd := &cobra.Command{
 		Use:   "completion (bash | zsh | fish | powershell)",
-		Short: "Write what has a shell complete commands, flags and names",
-		Long: `Writes a script by which a shell completes commands, flags, and the names of clusters, sets, add-ons and waves from the live hub. A
-hub that does not answer within 3 seconds completes nothing. For bash, the package bash-completion has to be there.`,
+		Short: "Generate a shell completion script",
+		Long: `Prints a script that completes commands, flags, and the names of clusters, sets, add-ons and waves. If the
+hub does not answer within 3 seconds, names are not completed. bash needs the package bash-completion.`,
 		Example: `  source <(chandler completion bash)
   chandler completion zsh > "${fpath[1]}/_chandler"
   chandler completion fish > ~/.config/fish/completions/chandler.fish`,
@@ -52,6 +52,6 @@ hub that does not answer within 3 seconds completes nothing. For bash, the packa
 			return shells[args[0]](cmd.Root(), cmd.OutOrStdout(), !bare)
 		},
 	}
-	cmd.Flags().BoolVar(&bare, "no-descriptions", false, "complete without descriptions")
+	cmd.Flags().BoolVar(&bare, "no-descriptions", false, "leave out descriptions")
 	return cmd
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/crdschema"
 )
 
-const crdsUsage = "folder with CRDs (*.yaml, *.yml, *.json) that count in place of those that are built in: Flux's of another version, say"
+const crdsUsage = "folder of CRDs to use instead of the built-in ones, such as those of another Flux version"
 
 // readCRDs reads the CRDs in a folder and its folders. It returns nil for no folder.
 func readCRDs(dir string) (*crdschema.Library, error) {

@@ -31,13 +31,13 @@ const createManager = "chandler-create"
 func createCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Create a team, a set of add-ons or a Flux source",
-		Long: `Creates on the management cluster what a team needs on its first day, as flux create does for Flux: a Team with its hub namespace,
-an AddonSet, a Flux source. With --export it prints YAML for Git and changes nothing.`,
+		Short: "Create a team, or a set with one add-on",
+		Long: `Creates a Team with its namespaces, or an AddonSet with its source. --export prints YAML for Git and
+changes nothing.`,
 		Example: `  chandler create team shop --selector env=staging --group shop-developers
-  chandler create set monitoring --selector env=staging --from-helm https://charts.example.org/prometheus --export`,
+  chandler create set monitoring --all --from-helm https://charts.example.org/prometheus --export`,
 	}
-	return group(cmd, createSetCommand(), createSourceCommand(), createTeamCommand())
+	return group(cmd, createSetCommand(), createTeamCommand())
 }
 
 // creation is what the commands of `chandler create` have in common.
@@ -57,23 +57,20 @@ type maker interface {
 	Make() ([]*unstructured.Unstructured, error)
 }
 
-// addFlags adds the flags that all the commands have. hubConfigFlag is the name of the one for the hub's namespace.
-func (c *creation) addFlags(cmd *cobra.Command, hubConfigFlag string) {
+// addFlags adds the flags that all the commands have. namespace says what -n is.
+func (c *creation) addFlags(cmd *cobra.Command, to *string, namespace string) {
 	c.flags = kubectlFlags()
-	// The cluster and the user that kubectl's flags mean are those of the kubeconfig; --user is a person here, as in kubectl
-	// create rolebinding, and -n is each command's own.
-	c.flags.AuthInfoName, c.flags.Namespace = nil, nil
+	c.flags.Namespace = nil // it has a default of its own
 	f := cmd.Flags()
 	c.flags.AddFlags(f)
+	f.StringVarP(to, "namespace", "n", "flux-system", namespace)
 	c.reader.Hub.AddIdentityFlags(f, hubconfig.DefaultNamespace)
-	f.StringVar(&c.hubConfig, hubConfigFlag, hubconfig.DefaultNamespace,
-		"the hub's namespace, where the hub publishes its flags in a ConfigMap")
+	addHubNamespace(f, &c.hubConfig)
 	f.StringToStringVar(&c.labels, "labels", nil, "labels of what is created: KEY=VALUE[,KEY=VALUE]")
-	otherName(f, "label", "labels")
-	f.BoolVar(&c.export, "export", false, "print YAML for Git, and change nothing")
-	f.BoolVar(&c.overwrite, "overwrite", false, "change what exists already")
-	f.BoolVar(&c.force, "force-conflicts", false,
-		"change what exists already, and take over fields that somebody else has set, as kubectl apply --server-side does")
+	f.Lookup("labels").DefValue = ""
+	f.BoolVar(&c.export, "export", false, "print YAML for Git, change nothing")
+	f.BoolVar(&c.overwrite, "overwrite", false, "change what exists")
+	f.BoolVar(&c.force, "force-conflicts", false, "take over fields of others, as kubectl apply --server-side does")
 }
 
 // run makes the objects, checks them, and prints or applies them.
@@ -133,7 +130,7 @@ func (c *creation) checkPeople(ctx context.Context, objects []*unstructured.Unst
 		}
 		if len(regs.Items) > 0 || ns.Labels[hubv1.RegisterSecretsLabel] == "true" {
 			return fmt.Errorf("namespace %s registers clusters, so admin kubeconfigs lie there, and the people of a team read Secrets in its hub "+
-				"namespaces: name another one by --hub-namespace", at)
+				"namespaces: name another one by --team-namespace", at)
 		}
 	}
 	return nil

@@ -54,28 +54,22 @@ const (
 func diffCommand() *cobra.Command {
 	o := &diffOptions{}
 	cmd := &cobra.Command{
-		Use:   "diff -f NEW [-f ...] [--against OLD|REVISION] [--fleet SNAPSHOT]",
-		Short: "Show what the hub would do to every cluster if files became others",
-		Long: `Compares what the hub makes of a fleet with what it would make of it from other files, and shows everything that it would do to
-every cluster, grouped by equal change: what comes and goes, what Flux would uninstall and install again, which set wins, what the removal
-guard would hold, and in which waves it happens. Each changed field has the layer that set it. What Secrets hold is never read.
+		Use:   "diff -f NEW [--against OLD|REVISION] [--fleet EXPORT]",
+		Short: "Preview what a change would do to every cluster",
+		Long: `Compares the fleet as it is with the fleet that the files would make, and shows what would change on each
+cluster, grouped by equal change: what comes and goes, what Flux would reinstall, which set wins, what the removal guard
+would hold, and in which waves it would happen. Each changed field has its origin. Secret values are never read.
 
-OLD is a file or folder, or a Git revision, such as main: then the same paths are read as they are there, by the program git. Without
---against the files are compared with the live hub, which is only read. With --fleet, both sides have the clusters of an export
-(chandler export fleet). With two --revision, two revisions of a set are compared on the clusters of the live hub.
+By default it compares with the hub. --against compares with files, or with a Git revision of the same files. --fleet takes
+the clusters from an export. Two --revision compare two revisions of a set.
 
-With --charts it shows also what becomes of the objects in the clusters: charts and folders are fetched from where Flux would fetch them,
-and made by the libraries that Flux uses, in a process of its own without anything of yours but what --auth-file gives. With --live the
-API server of one cluster of each group tries it, by a dry run as Flux, through kubeconfigs of the hub that you may read. What could not be
-fetched, made or tried is said, with the reason.
-
-The exit code is 0 if nothing would change, 1 if something would, and 2 if something is wrong or could not be compared.`,
+--charts also compares the objects that Helm and Kustomize make of it. It fetches charts and folders as Flux would, and
+renders them in a process of its own. --live also tries the change on one cluster of each group, by a server-side dry run.`,
 		Example: `  chandler diff -f fleet/ --against main
-  chandler diff -f addons/ --against main --fleet fleet.yaml --output markdown --max-length 60000
+  chandler diff -f addons/ --against main --fleet fleet.yaml -o markdown --max-length 60000
   chandler diff -f addons/
-  chandler diff -f fleet/ --against main --charts --source GitRepository/flux-system/fleet=.
-  chandler diff -f addons/ --live --clusters tenant1,tenant2
-  chandler diff --revision base-1a2b3c4d5e-e4 --revision base-6f7a8b9c0d-e4`,
+  chandler diff -f fleet/ --against main --charts --local-sources GitRepository/flux-system/fleet=.
+  chandler diff -f addons/ --live --cluster tenant1,tenant2`,
 		Args: onlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.stdin, o.stdout, o.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -90,16 +84,15 @@ The exit code is 0 if nothing would change, 1 if something would, and 2 if somet
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exit{uncertain, err} })
 	f := cmd.Flags()
-	f.StringArrayVarP(&o.files, "filename", "f", nil,
-		"what is new: file, folder (read recursively: *.yaml, *.yml, *.json) or - for standard input; may be repeated")
-	f.StringArrayVar(&o.against, "against", nil, "what is there now: files or folders, or one Git revision of the files of -f")
-	f.StringArrayVar(&o.fleetFiles, "fleet", nil, "what both sides know of the fleet: an export of it, or files; may be repeated")
-	f.StringArrayVar(&o.revisions, "revision", nil, "a revision of a set on the live hub: the old one first, then the new one")
+	addFiles(f, &o.files)
+	f.StringArrayVar(&o.against, "against", nil, "what to compare with: files, folders, or a Git revision (default: the hub)")
+	f.StringArrayVar(&o.fleetFiles, "fleet", nil, "clusters of both sides: a file of chandler export fleet, or files; may be repeated")
+	f.StringArrayVar(&o.revisions, "revision", nil, "compare two revisions of a set on the hub: the old one first")
 	f.StringVar(&o.crds, "crds", "", crdsUsage)
-	f.BoolVar(&o.prune, "prune", false, "against the live hub: AddonSets and Teams that are not in the files count as removed")
+	f.BoolVar(&o.prune, "prune", false, "AddonSets and Teams that are on the hub and not in the files count as removed")
 	f.StringVarP(&o.output, "output", "o", "text", "text, markdown or json")
-	f.IntVar(&o.maxLength, "max-length", 0, "how many bytes of Markdown to write at the most; what does not fit is counted (0: no limit)")
-	f.BoolVar(&o.all, "all", false, "show every group, change and value of the text in full")
+	f.IntVar(&o.maxLength, "max-length", 0, "longest Markdown to write, in bytes; 0 is without a limit")
+	f.BoolVar(&o.all, "full", false, "show every group, change and value in full")
 	o.addCharts(f)
 	o.add(cmd)
 	o.addShared(cmd)
@@ -169,9 +162,9 @@ func (o *diffOptions) input(cmd *cobra.Command) (*diff.Input, error) {
 	case !slices.Contains([]string{"text", "markdown", "json"}, o.output):
 		return nil, fmt.Errorf("diff: --output is %q: write text, markdown or json", o.output)
 	case len(o.clusters) > 0 && !o.live:
-		return nil, errors.New("diff: --clusters says where --live tries it: write --live too")
+		return nil, errors.New("diff: --cluster says where --live tries it: write --live too")
 	case len(o.sources)+len(o.oldOnes) > 0 && !o.live && !o.charts:
-		return nil, errors.New("diff: --source says what --charts and --live make objects of: write one of them too")
+		return nil, errors.New("diff: --local-sources is for --charts and --live: write one of them too")
 	case n > 0 && (n != 2 || len(o.files)+len(o.against)+len(o.fleetFiles) > 0):
 		return nil, errors.New("diff: write two revisions and no files: --revision OLD --revision NEW")
 	case n == 2:

@@ -72,8 +72,8 @@ func TestDiffAsks(t *testing.T) {
 			}
 			old, oldCharts := side("old", tc.old, tc.files, "")
 			next, newCharts := side("new", tc.next, tc.newFiles, tc.newValues)
-			out, errs, code := diffed(t, "-f", next, "--against", old, "--charts", "--source", "HelmRepository/flux-system/charts="+newCharts,
-				"--against-source", "HelmRepository/flux-system/charts="+oldCharts)
+			out, errs, code := diffed(t, "-f", next, "--against", old, "--charts", "--local-sources", "HelmRepository/flux-system/charts="+newCharts,
+				"--against-local-sources", "HelmRepository/flux-system/charts="+oldCharts)
 			if code != tc.code || !strings.Contains(out+errs, tc.want) {
 				t.Errorf("ends with %d, want %d and %q:\n%s\n%s", code, tc.code, tc.want, out, errs)
 			}

@@ -50,18 +50,15 @@ type fetchedOnce struct {
 
 func (o *chartOptions) addCharts(f *pflag.FlagSet) {
 	f.BoolVar(&o.charts, "charts", false,
-		"show also what becomes of the objects in the clusters: fetch charts and folders, and make their objects")
+		"also compare the objects that charts and folders make on the clusters")
 	f.BoolVar(&o.live, "live", false,
-		"have the API servers of a sample of clusters try it, by a dry run through the hub's kubeconfigs that you may read")
-	f.StringSliceVar(&o.clusters, "clusters", nil, "with --live: these clusters, NAME or NAMESPACE/NAME, in place of one of each group")
-	f.StringArrayVar(&o.sources, "source", nil,
-		"a copy of what a Flux source has, in place of its address: KIND/NAMESPACE/NAME=PATH; may be repeated. Where --against is a Git "+
-			"revision, the old side has PATH as it is there")
-	f.StringArrayVar(&o.oldOnes, "against-source", nil, "the same for the old side alone")
-	f.StringVar(&o.authFile, "auth-file", "",
-		"credentials for the addresses of charts and folders, by host: the auths of a Docker config.json")
-	addTimeout(f, &o.timeout, 10*time.Minute,
-		"with --charts or --live: how long all of it may take; what is left then is not compared")
+		"also try the change on some clusters, by a server-side dry run")
+	f.StringSliceVar(&o.clusters, "cluster", nil, "try it on these clusters, NAME or NAMESPACE/NAME (with --live)")
+	f.StringSliceVar(&o.sources, "local-sources", nil, "read Flux sources from a folder: KIND/NAMESPACE/NAME=PATH[,...]; of a Git "+
+		"revision, PATH is read as it is there")
+	f.StringSliceVar(&o.oldOnes, "against-local-sources", nil, "the same, only for what is compared with")
+	f.StringVar(&o.authFile, "auth-file", "", "credentials for charts and folders, as in a Docker config.json")
+	addTimeout(f, &o.timeout, 10*time.Minute, "how long --charts and --live may take")
 }
 
 // prepareCharts makes what objects are made with. The caller calls the function when it is done.
@@ -83,18 +80,18 @@ func (o *chartOptions) prepareCharts(ctx context.Context, against []string) (don
 			return done, fmt.Errorf("--auth-file %s: %w", o.authFile, err)
 		}
 	}
-	if o.newLocal, err = localSources("--source", o.sources); err != nil {
+	if o.newLocal, err = localSources("--local-sources", o.sources); err != nil {
 		return done, err
 	}
 	o.oldLocal = maps.Clone(o.newLocal)
 	if len(against) == 1 && !isFile(against[0]) {
 		for name, at := range o.newLocal {
 			if o.oldLocal[name], err = o.atRevision(ctx, against[0], at); err != nil {
-				return done, fmt.Errorf("--source %s: %w", name, err)
+				return done, fmt.Errorf("--local-sources %s: %w", name, err)
 			}
 		}
 	}
-	only, err := localSources("--against-source", o.oldOnes)
+	only, err := localSources("--against-local-sources", o.oldOnes)
 	maps.Copy(o.oldLocal, only)
 	return done, err
 }

@@ -103,7 +103,7 @@ func TestDiffCharts(t *testing.T) {
 	inGit(t, repo, "add", ".")
 	inGit(t, repo, "commit", "-q", "-m", "one")
 	write(t, filepath.Join(repo, "addons", "policies", "a.yaml"), strings.Replace(policy, `"1"`, `"2"`, 1))
-	here := []string{"-f", filepath.Join(repo, "fleet"), "--against", "main", "--source", "GitRepository/flux-system/fleet=" + filepath.Join(repo, "addons")}
+	here := []string{"-f", filepath.Join(repo, "fleet"), "--against", "main", "--local-sources", "GitRepository/flux-system/fleet=" + filepath.Join(repo, "addons")}
 	check("a folder of this repository", here, 1, "~ other content policies (flux-system/base)", "data.a: \"1\" → \"2\"")
 	write(t, filepath.Join(repo, "addons", "policies", "kustomization.yaml"), "resources: [https://example.org/a.yaml]\n")
 	check("a base from elsewhere", here, 2, "policies/kustomization.yaml names an address, and nothing is fetched here")
@@ -119,18 +119,18 @@ func TestDiffCharts(t *testing.T) {
 	write(t, filepath.Join(repo, "policies", "a.yaml"), policy)
 	inGit(t, repo, "add", "policies")
 	inGit(t, repo, "commit", "-q", "-m", "two")
-	whole := []string{"-f", filepath.Join(repo, "fleet"), "--against", "main", "--source", "GitRepository/flux-system/fleet=" + repo, "--charts", "--all"}
+	whole := []string{"-f", filepath.Join(repo, "fleet"), "--against", "main", "--local-sources", "GitRepository/flux-system/fleet=" + repo, "--charts", "--full"}
 	write(t, filepath.Join(repo, "policies", "kustomization.yaml"), "configMapGenerator: [{name: a, files: [a=../.git/config]}]\n")
 	if out, errs, code := diffed(t, whole...); code != 2 || strings.Contains(out+errs, "hunter2") {
 		t.Errorf("a folder that wants .git/config ends with %d:\n%s\n%s", code, out, errs)
 	}
-	check("no such path", append([]string{"--source", "GitRepository/a/b=none"}, here...), 2, "there is no such file or folder")
-	check("no such kind", append([]string{"--source", "Git/a/b=."}, here...), 2, "write KIND/NAMESPACE/NAME=PATH")
+	check("no such path", append([]string{"--local-sources", "GitRepository/a/b=none"}, here...), 2, "there is no such file or folder")
+	check("no such kind", append([]string{"--local-sources", "Git/a/b=."}, here...), 2, "write KIND/NAMESPACE/NAME=PATH")
 }
 
 // TestChartFlags: flags that do nothing without another one say so.
 func TestChartFlags(t *testing.T) {
-	for flag, want := range map[string]string{"--clusters=a": "write --live too", "--source=GitRepository/a/b=.": "write one of them too"} {
+	for flag, want := range map[string]string{"--cluster=a": "write --live too", "--local-sources=GitRepository/a/b=.": "write one of them too"} {
 		if _, errs, code := diffed(t, "-f", "a", flag); code != 2 || !strings.Contains(errs, want) {
 			t.Errorf("%s ends with %d: %s", flag, code, errs)
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chandler-hub/chandler/internal/doctor"
-	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/live"
 )
 
@@ -21,9 +20,9 @@ func doctorCommand() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Find what is wrong with a hub, its Flux and its fleet, and say what to do",
-		Long: `Looks at a live hub, at the Flux beside it and at its fleet, and says what is wrong and what to do. It only reads, page by page,
-and shows nothing that is secret. What you may not read is named as not checked. docs/doctor.md has every code.`,
+		Short: "Check the hub, Flux and the fleet, and say what to fix",
+		Long: `Checks the hub, its Flux and its fleet, and says what is wrong and what to do. It only reads, and prints no
+secrets. What you may not read is listed as not checked. docs/doctor.md explains every finding.`,
 		Example: `  chandler doctor
   chandler doctor --context management -o json`,
 		Args: onlyFlags,
@@ -52,8 +51,8 @@ and shows nothing that is secret. What you may not read is named as not checked.
 	f := cmd.Flags()
 	flags.AddFlags(f)
 	f.StringVarP(&output, "output", "o", "text", "text or json")
-	f.StringVar(&at.HubNamespace, "hub-namespace", hubconfig.DefaultNamespace, "the hub's namespace")
-	f.StringVar(&at.FluxNamespace, "flux-namespace", "flux-system", "the namespace of Flux's controllers")
+	addHubNamespace(f, &at.HubNamespace)
+	f.StringVar(&at.FluxNamespace, "flux-namespace", "flux-system", "namespace of Flux")
 	return cmd
 }
 

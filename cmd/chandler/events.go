@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -23,41 +24,50 @@ import (
 // eventsOptions are the flags of `chandler events`.
 type eventsOptions struct {
 	hubOptions
-	watch bool
-	list  *page.List
-	cmd   *cobra.Command
-	// shown are the resource versions of the events that were printed, while it watches.
+	follow bool
+	tail   int
+	list   *page.List
+	cmd    *cobra.Command
+	// shown are the resource versions of the events that were printed, while it follows.
 	shown map[types.UID]string
 }
 
 func eventsCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "events [[cluster|set] NAME]",
-		Short: "Show what has happened to a cluster or a set, the newest last",
-		Long: `Shows the Kubernetes events of a cluster: of its registration and its origin, and of what is delivered there, with Flux's own.
-Or those of a set and its deliveries. Without a NAME it shows what the hub tells of all. Events are kept for an hour, unless your
-API server is told otherwise.
+		Use:   "events [[cluster|set] NAME | CLUSTER ADDON]",
+		Short: "Show what happened to a cluster, a set or an add-on",
+		Long: `Shows the events of a cluster with its origin, its deliveries and their Flux objects, or of a set and its
+deliveries; without a NAME all events of the hub. The newest comes last. Kubernetes keeps events for an hour by default.
 
-` + subjectNames,
+For an ADDON of a CLUSTER it shows more: also when conditions changed, and which Helm releases were made. It reads the
+management cluster only; logs of Pods are on the workload cluster.
+
+NAME is NAME or NAMESPACE/NAME. If there is both a cluster and a set, write cluster NAME or set NAME.`,
 		Example: `  chandler events edge1
-  chandler events set base -n flux-system -w`,
+  chandler events edge1 cert-manager --follow
+  chandler events set base -n flux-system`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			if len(args) < 3 || len(args) == 3 && args[0] == subjects[0] {
 				return nil
 			}
-			return subjectArgs("events")(cmd, args)
+			return errors.New("events: write a cluster, a set, or a cluster and one of its add-ons: chandler events CLUSTER ADDON")
 		},
 	}
 	o := &eventsOptions{cmd: cmd, shown: map[types.UID]string{}}
 	o.add(cmd)
-	cmd.ValidArgsFunction = o.completeSubject
+	cmd.ValidArgsFunction = o.completeStory
 	o.addAll(cmd)
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on, and print what happens")
+	f := cmd.Flags()
+	f.BoolVar(&o.follow, "follow", false, "go on, and print new events")
+	f.IntVar(&o.tail, "tail", 200, "how many of the newest lines to print; 0 is all")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o.list = &page.List{Columns: chronicle.Columns, Colour: coloured(cmd.OutOrStdout())}
 		if err := o.oneOrAll(cmd); err != nil {
 			return err
 		}
+		if cluster, addon, both := ofAddon(args); both {
+			return o.storyOf(cluster, addon)
+		}
+		o.list = &page.List{Columns: chronicle.Columns, Colour: coloured(cmd.OutOrStdout())}
 		scope, err := o.scope(cmd.Context(), args)
 		if err != nil {
 			return err
@@ -65,6 +75,32 @@ API server is told otherwise.
 		return o.run(cmd.Context(), scope)
 	}
 	return cmd
+}
+
+// ofAddon returns the cluster and the add-on of arguments that name both.
+func ofAddon(args []string) (cluster, addon string, both bool) {
+	if len(args) < 2 || len(args) == 2 && slices.Contains(subjects, args[0]) {
+		return "", "", false
+	}
+	return args[len(args)-2], args[len(args)-1], true
+}
+
+// storyOf shows the events of one add-on on one cluster.
+func (o *eventsOptions) storyOf(cluster, addon string) error {
+	s := &storyOptions{hubOptions: &o.hubOptions, follow: o.follow, tail: o.tail, cmd: o.cmd, shown: map[string]bool{}, said: map[string]bool{}}
+	s.list = &page.List{Columns: chronicle.StoryColumns, Colour: coloured(o.cmd.OutOrStdout())}
+	return s.run(o.cmd.Context(), cluster, addon)
+}
+
+// completeStory completes a cluster or a set, and then the add-ons of a cluster.
+func (o *eventsOptions) completeStory(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	switch {
+	case len(args) == 2 && args[0] == subjects[0]:
+		return o.completeAddon(cmd, args[1:], begun)
+	case len(args) == 1 && !slices.Contains(subjects, args[0]):
+		return o.completeAddon(cmd, args, begun)
+	}
+	return o.completeSubject(cmd, args, begun)
 }
 
 // scope returns which events are wanted.
@@ -102,15 +138,19 @@ func (o *eventsOptions) scope(ctx context.Context, args []string) (*chronicle.Sc
 func (o *eventsOptions) run(ctx context.Context, scope *chronicle.Scope) error {
 	// A watch is of one namespace, or of all.
 	namespaces := scope.Namespaces
-	if len(namespaces) == 0 || o.watch && len(namespaces) > 1 {
+	if len(namespaces) == 0 || o.follow && len(namespaces) > 1 {
 		namespaces = []string{""}
 	}
 	for {
 		found, version, err := o.read(ctx, scope, namespaces)
+		if n := len(found) - o.tail; err == nil && o.tail > 0 && n > 0 {
+			sayLine(o.cmd.ErrOrStderr(), "%d older events are left out: --tail 0 prints all", n)
+			found = found[n:]
+		}
 		if err == nil {
 			err = o.print(found)
 		}
-		if err == nil && o.watch {
+		if err == nil && o.follow {
 			err = o.query(namespaces[0]).Follow(ctx, version, func(object client.Object, deleted bool) error {
 				if e, ok := object.(*corev1.Event); ok && !deleted && scope.Has(e) {
 					return o.print([]corev1.Event{*e})
@@ -119,14 +159,14 @@ func (o *eventsOptions) run(ctx context.Context, scope *chronicle.Scope) error {
 			})
 		}
 		switch {
-		case o.watch && ctx.Err() != nil:
+		case o.follow && ctx.Err() != nil:
 			return nil // somebody has seen enough
 		case err != nil:
 			return err
-		case !o.watch && len(found) == 0:
+		case !o.follow && len(found) == 0:
 			fmt.Fprintln(o.cmd.ErrOrStderr(), "No events found.")
 			return nil
-		case !o.watch:
+		case !o.follow:
 			return nil
 		}
 	}
@@ -158,11 +198,11 @@ func (o *eventsOptions) read(ctx context.Context, scope *chronicle.Scope, namesp
 
 // print writes events that have not been written yet as they are.
 func (o *eventsOptions) print(events []corev1.Event) error {
-	events = slices.DeleteFunc(events, func(e corev1.Event) bool { return o.watch && o.shown[e.UID] == e.ResourceVersion })
+	events = slices.DeleteFunc(events, func(e corev1.Event) bool { return o.follow && o.shown[e.UID] == e.ResourceVersion })
 	rows := make([]page.Row, len(events))
 	for i := range events {
 		rows[i] = chronicle.Row(&events[i], time.Now())
-		if o.watch {
+		if o.follow {
 			o.shown[events[i].UID] = events[i].ResourceVersion
 		}
 	}

@@ -24,7 +24,7 @@ func TestEvents(t *testing.T) {
 		{"events set base", "RolloutStarted AddonFailed", "", 0},
 		{"events edge2", "", "No events found.\n", 0},
 		{"events nobody", "", `there is no cluster "nobody"`, 1},
-		{"events two sets", "", "chandler events set NAME", 2},
+		{"events a b c", "", "chandler events CLUSTER ADDON", 2},
 	} {
 		newSmallHub(t, smallFleet(t))
 		out, errs, code := runSmall(t, c.args)
@@ -64,7 +64,7 @@ func TestEventsAreFollowed(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	cmd, out := newCommand(), &heard{}
-	cmd.SetArgs([]string{"events", "edge1", "-w"})
+	cmd.SetArgs([]string{"events", "edge1", "--follow"})
 	cmd.SetOut(out)
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.ExecuteContext(ctx) }()

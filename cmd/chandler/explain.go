@@ -19,20 +19,26 @@ import (
 type explainOptions struct {
 	genericiooptions.IOStreams
 	hubOptions
+	tree bool
 }
 
 func explainCommand() *cobra.Command {
 	o := &explainOptions{}
 	cmd := &cobra.Command{
 		Use:   "explain CLUSTER [ADDON]",
-		Short: "Show which add-ons a cluster has, which it does not have, and why",
-		Long: `Reads from a live hub how the add-ons of a cluster stand: those that are delivered, those that are not, and why. With an ADDON
-it says where that one stands, and who set each of its fields: the set, an overlay, the cluster's override, or a default.
-It only reads, and shows nothing that is secret. CLUSTER is a ClusterRegistration, as NAME or NAMESPACE/NAME; without -n it is
-looked for in all namespaces.`,
+		Short: "Show which add-ons a cluster has, and why",
+		Long: `Shows the add-ons of a cluster: what is delivered, what is not, and why. With ADDON it shows the state of
+that add-on, and where each of its fields comes from: the set, an overlay, an override of the cluster, or a default. --tree
+shows the sets, their add-ons and the Flux object of each. It only reads, and shows no secrets.
+
+CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces.`,
 		Example: `  chandler explain tenant1
-  chandler explain tenants/tenant1 cert-manager`,
+  chandler explain tenants/tenant1 cert-manager
+  chandler explain tenant1 --tree`,
 		Args: func(_ *cobra.Command, args []string) error {
+			if o.tree && len(args) == 2 {
+				return errors.New("explain: --tree is of a whole cluster: leave out the add-on, or --tree")
+			}
 			if len(args) < 1 || len(args) > 2 {
 				return errors.New("explain: write a cluster, and optionally one of its add-ons: chandler explain CLUSTER [ADDON]")
 			}
@@ -45,6 +51,7 @@ looked for in all namespaces.`,
 	}
 	o.add(cmd)
 	o.addIdentity(cmd)
+	cmd.Flags().BoolVar(&o.tree, "tree", false, "show sets, add-ons and Flux objects as a tree")
 	cmd.ValidArgsFunction = o.completeAddon
 	return cmd
 }
@@ -52,6 +59,9 @@ looked for in all namespaces.`,
 func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 	if err := o.ask(cmd); err != nil {
 		return err
+	}
+	if o.tree {
+		return o.showTree(cmd.Context(), args[0])
 	}
 	in, err := o.input(cmd.Context(), args[0])
 	if err != nil {
@@ -96,4 +106,20 @@ func (o *explainOptions) input(ctx context.Context, name string) (*explain.Input
 	}
 	sayLine(o.ErrOut, "cannot list ClusterRegistrations: showing what the AddonDeliveries in namespace %s say", own)
 	return in, nil
+}
+
+// showTree shows what a cluster has as a tree. It reads what is delivered there, and nothing else.
+func (o *explainOptions) showTree(ctx context.Context, name string) error {
+	reg, err := o.reader.Find(ctx, name, *o.flags.Namespace)
+	if err != nil {
+		return err
+	}
+	t, notes, err := o.reader.Tree(ctx, reg, now())
+	if err != nil {
+		return err
+	}
+	for _, n := range notes {
+		sayLine(o.ErrOut, "Note: %s", n)
+	}
+	return t.Tree().Print(o.Out)
 }

@@ -17,8 +17,8 @@ import (
 func exportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "export",
-		Short:   "Write what a live hub knows, for use elsewhere",
-		Example: "  chandler export fleet > fleet.yaml",
+		Short:   "Export the fleet to a file",
+		Example: `  chandler export fleet > fleet.yaml`,
 	}
 	return group(cmd, exportFleetCommand())
 }
@@ -27,10 +27,10 @@ func exportFleetCommand() *cobra.Command {
 	o := &hubOptions{}
 	cmd := &cobra.Command{
 		Use:   "fleet",
-		Short: "Write the clusters of a live hub, without credentials, for chandler diff --fleet",
-		Long: `Writes what a live hub knows of its fleet: registrations with their labels and facts, what they come from, the hub's flags, and the
-ConfigMaps that the sets refer to. Of Secrets it writes the names of the keys that sets refer to, and nothing that they hold. With it,
-chandler diff --fleet needs no access to the hub. The file says when it was made, and the diff says how old that is.`,
+		Short: "Export the clusters of a hub, for chandler diff --fleet",
+		Long: `Writes what the hub knows of its clusters: registrations with labels and facts, their origins, the hub's
+flags, and the ConfigMaps that sets use. Of Secrets it writes the names of keys only. With this file, chandler diff --fleet
+needs no access to the hub.`,
 		Example: `  chandler export fleet > fleet.yaml
   chandler diff -f addons/ --against main --fleet fleet.yaml`,
 		Args: onlyFlags,
@@ -38,6 +38,7 @@ chandler diff --fleet needs no access to the hub. The file says when it was made
 	}
 	o.add(cmd)
 	o.addShared(cmd)
+	cmd.Flags().Lookup("namespace").Hidden = true // a fleet is that of all namespaces
 	return cmd
 }
 

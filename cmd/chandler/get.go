@@ -20,14 +20,14 @@ import (
 func getCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get",
-		Short: "List clusters, sets, deliveries or add-ons, and watch them",
-		Long: `Lists what is on a live hub, a line for each. Without -n it is that of all namespaces. It reads page by page, so it may be asked of
-any fleet.`,
+		Short: "List clusters, sets and add-ons",
+		Long: `Lists what a hub has, one line each. Without -n it lists all namespaces. It reads page by page, so a large
+fleet is fine.`,
 		Example: `  chandler get clusters
   chandler get addons tenant1
   chandler get sets -n flux-system -w`,
 	}
-	return group(cmd, getAddonsCommand(), getClustersCommand(), getDeliveriesCommand(), getSetsCommand())
+	return group(cmd, getAddonsCommand(), getClustersCommand(), getSetsCommand())
 }
 
 // getOptions are the flags of `chandler get`.
@@ -35,8 +35,8 @@ type getOptions struct {
 	flags                        *genericclioptions.ConfigFlags
 	output, selector             string
 	all, watch, failed, noHeader bool
-	// cluster, set and addon are for deliveries and add-ons alone.
-	cluster, set, addon string
+	// set and addon are for add-ons alone.
+	set, addon string
 }
 
 // outputs are the forms of output.
@@ -45,14 +45,13 @@ var outputs = []string{"", "wide", "json", "yaml", "name"}
 func newGet(cmd *cobra.Command, kind kindToGet, selects string) *getOptions {
 	o := &getOptions{flags: kubectlFlags()}
 	f := cmd.Flags()
-	o.flags.AddFlags(f)
-	f.BoolVarP(&o.all, "all-namespaces", "A", false, "those of all namespaces, as without -n")
-	f.StringVarP(&o.output, "output", "o", "", "wide, json, yaml or name (default: a table)")
-	f.BoolVarP(&o.watch, "watch", "w", false, "go on, and print each line that changes")
-	f.StringVarP(&o.selector, "selector", "l", "", "only those "+selects+", such as tier=prod,region!=eu")
-	f.BoolVar(&o.failed, "failed", false, "only those that somebody has to look at")
-	f.BoolVar(&o.noHeader, "no-headers", false, "no line with the names of the columns")
-	otherName(f, "label", "selector")
+	addKubectl(f, o.flags)
+	f.BoolVarP(&o.all, "all-namespaces", "A", false, "look in all namespaces (the default)")
+	f.StringVarP(&o.output, "output", "o", "", "output format: wide, json, yaml or name (default: a table)")
+	f.BoolVarP(&o.watch, "watch", "w", false, "watch for changes")
+	f.StringVarP(&o.selector, "selector", "l", "", "show only "+selects+", such as tier=prod,region!=eu")
+	f.BoolVar(&o.failed, "failed", false, "show only what needs attention")
+	f.BoolVar(&o.noHeader, "no-headers", false, "print no header")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.run(cmd, kind, args) }
 	cmd.ValidArgsFunction = completeNames(o.flags, kind.names, true)
 	complete(cmd, "output", cobra.FixedCompletions(outputs[1:], cobra.ShellCompDirectiveNoFileComp))
@@ -105,9 +104,9 @@ func getClustersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "clusters [NAME...]",
 		Aliases: []string{"cluster", "clusterregistrations", "clusterregistration", "clreg"},
-		Short:   "List the clusters, and how each of them is",
-		Long: `Lists ClusterRegistrations: whether all add-ons are Ready, whether the cluster answers, its version, and how many of its add-ons
-are Ready. --failed lists those that do not answer, have no valid credential, or have an add-on that failed.`,
+		Short:   "List clusters and their state",
+		Long: `Lists clusters: whether all add-ons are Ready, whether the cluster answers, its version, and how many of
+its add-ons are Ready. --failed lists clusters that do not answer, have no valid credential, or have a failed add-on.`,
 		Example: `  chandler get clusters -l tier=prod
   chandler get clusters --failed -w
   chandler get clusters tenants/tenant1 -o yaml`,
@@ -118,7 +117,7 @@ are Ready. --failed lists those that do not answer, have no valid credential, or
 		items: func(_ *getOptions, object client.Object) []item {
 			return []item{{row: listing.Cluster(object.(*hubv1.ClusterRegistration), now()), object: object}}
 		},
-	}, "with these labels")
+	}, "clusters with these labels")
 	return cmd
 }
 
@@ -126,9 +125,9 @@ func getSetsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "sets [NAME...]",
 		Aliases: []string{"set", "addonsets", "addonset", "aset"},
-		Short:   "List the sets, and how many of their clusters are Ready",
-		Long: `Lists AddonSets: on how many of its clusters all add-ons are Ready, how many have been Ready on the newest revision, and how its
-rollout stands. --failed lists those that do not compile, that have failed on a cluster, or whose rollout has failed.`,
+		Short:   "List sets and how many of their clusters are Ready",
+		Long: `Lists AddonSets: how many of their clusters are Ready, how many have been Ready on the newest revision, and
+the state of the rollout. --failed lists sets that do not compile, that failed on a cluster, or whose rollout failed.`,
 		Example: `  chandler get sets
   chandler get sets cert-manager -n flux-system -w
   chandler get sets --failed -o name`,
@@ -139,31 +138,7 @@ rollout stands. --failed lists those that do not compile, that have failed on a 
 		items: func(_ *getOptions, object client.Object) []item {
 			return []item{{row: listing.Set(object.(*hubv1.AddonSet), now()), object: object}}
 		},
-	}, "with these labels")
-	return cmd
-}
-
-func getDeliveriesCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "deliveries [NAME...]",
-		Aliases: []string{"delivery", "addondeliveries", "addondelivery", "adel"},
-		Short:   "List what each set delivers to each cluster",
-		Long: `Lists AddonDeliveries: one for each set on each of its clusters. They are in the namespaces of the sets. -l selects by the labels
-of the clusters.`,
-		Example: `  chandler get deliveries --set cert-manager --failed
-  chandler get deliveries -l tier=prod -o wide`,
-	}
-	o := newGet(cmd, kindToGet{
-		what: "deliveries", one: "delivery", kinds: "AddonDeliveries", names: "AddonDelivery", columns: listing.DeliveryColumns,
-		list: func() client.ObjectList { return &hubv1.AddonDeliveryList{} },
-		items: func(_ *getOptions, object client.Object) []item {
-			return []item{{row: listing.Delivery(object.(*hubv1.AddonDelivery), now()), object: object}}
-		},
-	}, "whose clusters have these labels")
-	cmd.Flags().StringVar(&o.cluster, "cluster", "", "only those to one cluster, as NAME or NAMESPACE/NAME")
-	cmd.Flags().StringVar(&o.set, "set", "", "only those of one set, as NAME or NAMESPACE/NAME")
-	complete(cmd, "cluster", completeNames(o.flags, "ClusterRegistration", true))
-	complete(cmd, "set", completeNames(o.flags, "AddonSet", true))
+	}, "sets with these labels")
 	return cmd
 }
 
@@ -172,9 +147,9 @@ func getAddonsCommand() *cobra.Command {
 		Use:     "addons [CLUSTER...]",
 		Aliases: []string{"addon"},
 		Short:   "List the add-ons of clusters, or the clusters of an add-on",
-		Long: `Lists add-ons: where each is, in which version, and how it stands. With a CLUSTER it reads what is delivered there, and nothing
-else. -n is the namespace of the sets, and -l selects by the labels of the clusters. --failed lists those that failed, and those in whose
-place somebody else's object stands. With -o name it prints the Flux objects.`,
+		Long: `Lists add-ons: cluster, version and state. For a CLUSTER it only reads what is delivered there. -n is the
+namespace of the sets, and -l selects clusters by their labels. --failed lists add-ons that failed, or that found an object
+of somebody else in their place. -o name prints the Flux objects.`,
 		Example: `  chandler get addons tenant1
   chandler get addons --addon cert-manager -o wide
   chandler get addons -l tier=prod --failed -w`,
@@ -183,9 +158,9 @@ place somebody else's object stands. With -o name it prints the Flux objects.`,
 		what: "add-ons", one: "cluster", kinds: "AddonDeliveries", names: "ClusterRegistration", columns: listing.AddonColumns, byCluster: true,
 		list:  func() client.ObjectList { return &hubv1.AddonDeliveryList{} },
 		items: addonItems,
-	}, "on clusters with these labels")
-	cmd.Flags().StringVar(&o.set, "set", "", "only those of one set, as NAME or NAMESPACE/NAME")
-	cmd.Flags().StringVar(&o.addon, "addon", "", "only those of one name")
+	}, "add-ons on clusters with these labels")
+	cmd.Flags().StringVar(&o.set, "set", "", "show only add-ons of this set, NAME or NAMESPACE/NAME")
+	cmd.Flags().StringVar(&o.addon, "addon", "", "show only add-ons with this name")
 	complete(cmd, "set", completeNames(o.flags, "AddonSet", true))
 	return cmd
 }

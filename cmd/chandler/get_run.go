@@ -213,10 +213,6 @@ func (g *getter) ofDeliveries(ctx context.Context, q *question, selector labels.
 			of = with(of, hubv1.ClusterLabel, append(values, "")...) // no cluster has an empty name
 		}
 	}
-	if g.cluster != "" {
-		q.keep = both(q.keep, toCluster(g.cluster))
-		of = with(of, hubv1.ClusterLabel, labelOf(g.cluster))
-	}
 	if g.set != "" {
 		namespace, name := g.place(g.set)
 		q.keep = both(q.keep, func(o client.Object) bool {

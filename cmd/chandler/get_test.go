@@ -187,12 +187,9 @@ func TestGet(t *testing.T) {
 		"sets":               "sets",
 		"sets-wide":          "sets -o wide",
 		"sets-failed":        "sets --failed",
-		"deliveries":         "deliveries",
-		"deliveries-wide":    "deliveries --cluster edge1 -o wide",
-		"deliveries-set":     "deliveries --set other",
 		"addons":             "addons",
 		"addons-cluster":     "addons edge1 -o wide",
-		"addons-labels":      "addons --label tier=prod --addon web",
+		"addons-labels":      "addons --selector tier=prod --addon web",
 		"addons-failed":      "addons --failed",
 		"addons-name":        "addons stores/edge1 -o name",
 		"addons-json":        "addons edge1 --addon dns -o json",
@@ -309,10 +306,11 @@ func TestPause(t *testing.T) {
 	if _, err = run("resume", "cluster", "berlin"); err == nil || !strings.Contains(err.Error(), "it is not paused") {
 		t.Errorf("resume ends with %v", err)
 	}
-	if _, err = run("pause", "cluster", "berlin"); err == nil || !strings.Contains(err.Error(), "reason") {
-		t.Errorf("without a reason it ends with %v", err)
+	if out, err = run("pause", "cluster", "berlin"); err != nil || !strings.HasSuffix(h.patches[1], `{"spec":{"pause":{"reason":null,"until":null}}}`) ||
+		!strings.Contains(out, "until you resume it: chandler resume cluster berlin -n fleet") {
+		t.Errorf("without a reason it says %q, ends with %v, and has written %q", out, err, h.patches)
 	}
-	if out, err = run("resume", "cluster", "edge1", "-n", "stores"); err != nil || len(h.patches) != 2 || !strings.HasSuffix(h.patches[1], `{"spec":{"pause":null}}`) {
+	if out, err = run("resume", "cluster", "edge1", "-n", "stores"); err != nil || len(h.patches) != 3 || !strings.HasSuffix(h.patches[2], `{"spec":{"pause":null}}`) {
 		t.Errorf("resume says %q, ends with %v, and has written %q", out, err, h.patches)
 	}
 }
@@ -329,16 +327,6 @@ func TestRemovalsList(t *testing.T) {
 	}
 	out, err := run("removals", "list")
 	golden(t, "get/removals.txt", out)
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-// TestTreeOfSet: the clusters of a set.
-func TestTreeOfSet(t *testing.T) {
-	newListedHub(t)
-	out, err := run("tree", "set", "base")
-	golden(t, "get/tree-set.txt", out)
 	if err != nil {
 		t.Error(err)
 	}

@@ -26,21 +26,11 @@ type hubOptions struct {
 	all          bool
 }
 
-// otherName has a flag known by another name too, which the help does not show.
-func otherName(f *pflag.FlagSet, other, name string) {
-	f.SetNormalizeFunc(func(_ *pflag.FlagSet, written string) pflag.NormalizedName {
-		if written == other {
-			written = name
-		}
-		return pflag.NormalizedName(written)
-	})
-}
-
-// kubectlFlags returns the flags by which kubectl finds a cluster. Its --cluster names a cluster of the kubeconfig, and people would take
-// it for one of the fleet. The commands cache nothing.
+// kubectlFlags returns the flags by which kubectl finds a cluster. Its --cluster and --user are those of the kubeconfig, which --context
+// chooses: people would take them for a cluster of the fleet, and for a person. The commands cache nothing.
 func kubectlFlags() *genericclioptions.ConfigFlags {
 	flags := genericclioptions.NewConfigFlags(true)
-	flags.ClusterName, flags.CacheDir = nil, nil
+	flags.ClusterName, flags.AuthInfoName, flags.CacheDir = nil, nil, nil
 	patience := requestTimeout
 	flags.Timeout = &patience
 	return flags
@@ -78,12 +68,18 @@ func connectTo(ctx context.Context, flags *genericclioptions.ConfigFlags) (clien
 // add adds the flags by which the hub is found.
 func (o *hubOptions) add(cmd *cobra.Command) {
 	o.flags = kubectlFlags()
-	o.flags.AddFlags(cmd.Flags())
+	addKubectl(cmd.Flags(), o.flags)
+}
+
+// addKubectl adds kubectl's flags to a command whose -n says where to look.
+func addKubectl(f *pflag.FlagSet, flags *genericclioptions.ConfigFlags) {
+	flags.AddFlags(f)
+	f.Lookup("namespace").Usage = "look in this namespace (default: all)"
 }
 
 // addAll adds the flag for all namespaces, which is what goes without -n, for people who are used to it.
 func (o *hubOptions) addAll(cmd *cobra.Command) {
-	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "those of all namespaces, as without -n")
+	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "look in all namespaces (the default)")
 }
 
 // oneOrAll returns an error for one namespace and all at once.
@@ -108,8 +104,11 @@ func (o *hubOptions) addShared(cmd *cobra.Command) {
 }
 
 func (o *hubOptions) addNamespace(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace,
-		"the hub's namespace, where the hub publishes its flags in a ConfigMap")
+	addHubNamespace(cmd.Flags(), &o.hubNamespace)
+}
+
+func addHubNamespace(f *pflag.FlagSet, to *string) {
+	f.StringVar(to, "hub-namespace", hubconfig.DefaultNamespace, "namespace of the hub, with its flags in ConfigMap chandler-hub")
 }
 
 // connect connects to the hub, unless that is done.

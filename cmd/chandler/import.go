@@ -51,19 +51,20 @@ func importCommand() *cobra.Command {
 	o := &importOptions{flags: kubectlFlags()}
 	o.flags.Namespace = nil
 	cmd := &cobra.Command{
-		Use:   "import (DIR | FILE | -)... | --live",
-		Short: "Fold hand-written Flux objects for other clusters into AddonSets",
-		Long: `Reads HelmReleases and Kustomizations with spec.kubeConfig, one for each cluster and add-on, and prints the AddonSets that take
-them over: what most clusters have is the set's, what differs is in overlays, and adopt names the objects. Nothing is reinstalled, and
-nothing changes on the clusters: every set is rendered for every cluster, and what does not come out as it is stays as it is, with the
-reason. It changes nothing itself. What it prints begins with what has to be done before it is applied.`,
+		Use:   "import (DIR | FILE | -)... | --from-cluster",
+		Short: "Import existing Flux objects into AddonSets",
+		Long: `Reads HelmReleases and Kustomizations with spec.kubeConfig, one for each cluster and add-on, and prints
+AddonSets that take them over. What most clusters have becomes the set, and differences become overlays. It changes nothing.
+The output starts with what to do before you apply it.
+
+Nothing is reinstalled: import renders every set for every cluster, and leaves out what would change, with the reason.`,
 		Example: `  chandler import clusters/ > addonsets.yaml
-  chandler import --live --output-dir fleet/
-  chandler import fleet-repository/ --clusters clusters
+  chandler import --from-cluster --output-dir fleet/
+  chandler import fleet-repository/ --clusters-dir clusters
   kubectl get helmreleases,kustomizations -A -o yaml | chandler import -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.live != (len(args) == 0) {
-				return fmt.Errorf("import: write files or folders, or --live, and not both: %s", cmd.UseLine())
+				return fmt.Errorf("import: write files or folders, or --from-cluster, and not both: %s", cmd.UseLine())
 			}
 			return nil
 		},
@@ -74,19 +75,18 @@ reason. It changes nothing itself. What it prints begins with what has to be don
 	}
 	cmd.ValidArgsFunction = fileNames
 	f := cmd.Flags()
-	f.BoolVar(&o.live, "live", false, "read the management cluster, and no files")
-	f.StringVar(&o.output, "output-dir", "", "a folder to write the sets to, NAMESPACE/NAME.yaml each, in place of standard output")
+	f.BoolVar(&o.live, "from-cluster", false, "read the management cluster instead of files")
+	f.StringVar(&o.output, "output-dir", "", "folder to write the sets to, as NAMESPACE/NAME.yaml (default: standard output)")
 	f.StringVarP(&o.namespace, "namespace", "n", "flux-system",
 		"the platform namespace of the sets; objects that Flux can deliver only from their own namespace get sets there")
 	f.BoolVar(&o.cross, "cross-namespace-refs", false, "fold objects of several namespaces into one set that refers to the sources of "+
 		"each; Flux must not run with --no-cross-namespace-refs")
-	f.StringVar(&o.clusters, "clusters", "", "the folder, in DIR, with one folder for each cluster that runs Flux itself, such as clusters; "+
+	f.StringVar(&o.clusters, "clusters-dir", "", "the folder, in DIR, with one folder for each cluster that runs Flux itself, such as clusters; "+
 		"one that is called base is none")
 	f.BoolVar(&o.strict, "strict", false, "end with exit code 1 if an object is left as it is, or a note says what is not quite as it was")
 	o.flags.AddFlags(f)
 	o.reader.Hub.AddFlags(f, hubconfig.DefaultNamespace)
-	f.StringVar(&o.hubConfig, "hub-namespace", hubconfig.DefaultNamespace,
-		"the hub's namespace, where the hub publishes its flags in a ConfigMap")
+	addHubNamespace(f, &o.hubConfig)
 	return cmd
 }
 

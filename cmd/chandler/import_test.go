@@ -110,8 +110,8 @@ func TestImportFails(t *testing.T) {
 		})
 	}
 	for args, want := range map[string]string{
-		"":          "import: write files or folders, or --live, and not both: chandler import (DIR | FILE | -)... | --live [flags]",
-		"--live x":  "import: write files or folders, or --live, and not both",
+		"":          "import: write files or folders, or --from-cluster, and not both: chandler import (DIR | FILE | -)... | --from-cluster [flags]",
+		"--from-cluster x":  "import: write files or folders, or --from-cluster, and not both",
 		"/no/where": "1 document could not be read",
 	} {
 		if _, err := run(append([]string{"import"}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
@@ -255,7 +255,7 @@ func TestImportClusters(t *testing.T) {
 		"apps/cm.yaml":                        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n",
 		"infra/redis.yaml":                    "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: redis, namespace: redis}\nspec: {}\n",
 	}
-	_, out, errs, err := importing(t, files, "--clusters", "clusters")
+	_, out, errs, err := importing(t, files, "--clusters-dir", "clusters")
 	if err != nil {
 		t.Fatal(err, errs)
 	}

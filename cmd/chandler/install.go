@@ -44,15 +44,14 @@ func installCommand() *cobra.Command {
 	o.flags.Namespace = nil // the hub's has a default of its own
 	cmd := &cobra.Command{
 		Use:   "install [-- HUB-FLAG...]",
-		Short: "Install the hub on a management cluster, or upgrade it",
-		Long: `Applies what config/default of this version has, server-side: the namespace and the CRDs first, then the hub's rights, the
-admission policies, the Services and the Deployment. It says of each object what became of it, and waits until the hub runs. Running it
-again is the upgrade, and changes nothing if nothing is new.
+		Short: "Install or upgrade the hub",
+		Long: `Applies the hub of this version, server-side: namespace, CRDs, permissions, admission policies, Services
+and Deployment, and waits until it runs. Run it again to upgrade.
 
-What stands behind -- are flags of the hub (docs/flags.md). Without any, an installed hub keeps those that it has. A hub that Helm or
-Flux has installed is refused, and so are a second hub, another hub ID, and versions that do not fit each other.`,
+Flags after -- are passed to the hub (docs/flags.md). Without any, an installed hub keeps its flags. It refuses a hub that
+Helm or Flux installed, a second hub, another hub ID, and versions that do not fit.`,
 		Example: `  chandler install --image registry.example.org/chandler-hub:v0.1.0
-  chandler install --image registry.example.org/chandler-hub:v0.1.0 -- --secret-namespaces=fleet --register-all=kamaji
+  chandler install --image registry.example.org/chandler-hub:v0.1.0 -- --register-all=kamaji
   chandler install --image registry.example.org/chandler-hub:v0.1.0 --export > hub.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); len(args) > 0 && n != 0 {
@@ -64,18 +63,18 @@ Flux has installed is refused, and so are a second hub, another hub ID, and vers
 	}
 	f := cmd.Flags()
 	o.flags.AddFlags(f)
-	f.StringVarP(&o.Namespace, "namespace", "n", hubconfig.DefaultNamespace, "the hub's namespace")
-	f.StringVar(&o.FluxNamespace, "flux-namespace", manifests.FluxNamespace, "the namespace of Flux's controllers")
-	f.StringVar(&o.Image, "image", version.Image(), "the hub's image, with its registry, and a tag or a digest")
-	f.IntVar(&o.Replicas, "replicas", 0, "how many pods the Deployment has (default: what is installed, or 2)")
+	f.StringVarP(&o.Namespace, "namespace", "n", hubconfig.DefaultNamespace, "namespace of the hub")
+	f.StringVar(&o.FluxNamespace, "flux-namespace", manifests.FluxNamespace, "namespace of Flux")
+	f.StringVar(&o.Image, "image", version.Image(), "image of the hub, with a tag or a digest")
+	f.IntVar(&o.Replicas, "replicas", 0, "pods of the hub (default: as installed, or 2)")
 	f.BoolVar(&o.Policies, "policies", true,
-		"install the admission policies (docs/policies.md); false leaves those that there are, without which the hub wants --without-policies")
-	f.BoolVar(&o.export, "export", false, "print YAML for Git, and change nothing")
-	f.StringVar(&o.dryRun, "dry-run", "none", "none, or server: have the API server check everything, and change nothing")
+		"install the admission policies (docs/policies.md)")
+	f.BoolVar(&o.export, "export", false, "print YAML for Git, change nothing")
+	f.StringVar(&o.dryRun, "dry-run", "none", "none or server: let the API server check everything, change nothing")
 	f.BoolVar(&o.wait, "wait", true, "wait until the hub runs")
-	addTimeout(f, &o.timeout, 5*time.Minute, "how long to wait, for the CRDs and for the hub each")
-	f.BoolVar(&o.force, "force-conflicts", false, "take over fields that somebody else has set, as kubectl apply --server-side does")
-	f.BoolVar(&o.skew, "allow-skew", false, "install also an older version, or one that does not fit this command line")
+	addTimeout(f, &o.timeout, 5*time.Minute, "how long to wait")
+	f.BoolVar(&o.force, "force-conflicts", false, "take over fields of others, as kubectl apply --server-side does")
+	f.BoolVar(&o.skew, "allow-skew", false, "allow an older version, or one that does not fit this command line")
 	return cmd
 }
 

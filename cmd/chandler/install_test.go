@@ -26,7 +26,7 @@ func TestInstallRefuses(t *testing.T) {
 		"install --image hub:v1 --export -- --nope=1":  "unknown flag: --nope",
 		"install --image hub:v1 -- --log-level=loud":   `--log-level "loud"`,
 		"uninstall --addons=delete":                    "write keep, remove or orphan",
-		"uninstall now":                                "unknown command",
+		"uninstall now":                                `"now" is no flag`,
 	} {
 		_, err := run(strings.Fields(args)...)
 		if err == nil || !strings.Contains(err.Error(), want) {

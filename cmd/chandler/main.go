@@ -59,8 +59,8 @@ func newCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "chandler",
 		Short: "Add-ons for every cluster of a fleet, delivered by Flux",
-		Long: `Shows and steers a hub that brings add-ons to every cluster of a fleet through Flux. It works with your kubeconfig and your rights,
-as kubectl does; called kubectl-chandler it is also kubectl chandler.`,
+		Long: `Shows and steers a hub that delivers add-ons to every cluster of a fleet through Flux. Like kubectl, it works with your kubeconfig ` +
+			`and your permissions. Named kubectl-chandler, it is also kubectl chandler.`,
 		Example: `  chandler get clusters --failed
   chandler explain tenant1 cert-manager
   chandler rollout status cert-manager`,
@@ -72,9 +72,8 @@ as kubectl does; called kubectl-chandler it is also kubectl chandler.`,
 	root.AddCommand(installCommand())
 	root.AddCommand(uninstallCommand())
 	root.AddCommand(getCommand())
-	root.AddCommand(treeCommand())
-	root.AddCommand(pauseAllCommand())
-	root.AddCommand(resumeAllCommand())
+	root.AddCommand(pauseCommand())
+	root.AddCommand(resumeCommand())
 	root.AddCommand(removalsCommand())
 	root.AddCommand(renderCommand())
 	root.AddCommand(diffCommand())
@@ -82,7 +81,6 @@ as kubectl does; called kubectl-chandler it is also kubectl chandler.`,
 	root.AddCommand(explainCommand())
 	root.AddCommand(reconcileCommand())
 	root.AddCommand(eventsCommand())
-	root.AddCommand(logsCommand())
 	root.AddCommand(rolloutCommand())
 	root.AddCommand(createCommand())
 	root.AddCommand(importCommand())
@@ -91,8 +89,10 @@ as kubectl does; called kubectl-chandler it is also kubectl chandler.`,
 	root.AddCommand(unregisterCommand())
 	root.AddCommand(uiCommand())
 	root.AddCommand(versionCommand())
+	root.AddCommand(optionsCommand())
 	root.AddCommand(completionCommand())
 	root.SetUsageFunc(usage)
+	root.SetHelpFunc(help)
 	root.SetHelpCommand(helpCommand())
 	finish(root)
 	return root
@@ -102,8 +102,7 @@ as kubectl does; called kubectl-chandler it is also kubectl chandler.`,
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "help [command]",
-		Short:             "Help about any command",
-		Long:              "Says what a command is for, and which flags it has.",
+		Short:             "Show the help of a command",
 		Example:           "  chandler help get clusters",
 		ValidArgsFunction: completeCommands,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -114,7 +113,6 @@ func helpCommand() *cobra.Command {
 			if err != nil {
 				return &exit{uncertain, fmt.Errorf("help: %w: chandler --help lists the commands", err)}
 			}
-			of.InitDefaultHelpFlag()
 			return of.Help()
 		},
 	}
@@ -137,7 +135,7 @@ func completeCommands(cmd *cobra.Command, args []string, begun string) (out []co
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Print which build this is",
+		Short:   "Show the versions of this command line, the hub and Flux",
 		Example: "  chandler version",
 		Args:    onlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -16,21 +16,20 @@ import (
 	"github.com/chandler-hub/chandler/internal/course"
 )
 
-func pauseAllCommand() *cobra.Command {
+func pauseCommand() *cobra.Command {
 	var until, reason string
 	cmd := &cobra.Command{
-		Use:   "pause [cluster|set] NAME [--until TIME|DURATION] --reason TEXT",
-		Short: "Have a cluster stay as it is, or hold back new revisions of a set",
-		Long: `Of a cluster it suspends the Flux objects, by spec.pause of the registration. What runs stays as it is: nothing is made, changed,
-undone or removed there. New revisions of its sets do not wait for it.
+		Use:   "pause [cluster|set] NAME",
+		Short: "Pause a cluster, or new revisions of a set",
+		Long: `For a cluster: suspends its Flux objects (sets spec.pause on the registration). Nothing on the cluster
+changes, and rollouts do not wait for it.
+For a set: holds back new revisions (sets spec.pause on the set). Nothing is suspended, and new clusters get the completed
+revision.
 
-Of a set it holds back new revisions, as chandler rollout pause does: no cluster that has the set gets another revision; nothing is
-suspended, and new clusters get what is completed. If Flux applies the set from Git, the place for spec.pause is there.
-
-` + subjectNames,
+NAME is NAME or NAMESPACE/NAME. If there is both a cluster and a set, write cluster NAME or set NAME. If Flux applies the
+object from Git, set spec.pause there.`,
 		Example: `  chandler pause tenant1 --until 12h --reason 'change freeze'
-  chandler pause cluster tenants/tenant1 --reason 'somebody looks into it'
-  chandler pause set cert-manager --until 2027-01-02T08:00:00Z --reason holidays`,
+  chandler pause set cert-manager --until 2027-01-02T08:00:00Z`,
 		Args: subjectArgs("pause"),
 	}
 	o := &rolloutOptions{}
@@ -42,26 +41,25 @@ suspended, and new clusters get what is completed. If Flux applies the set from 
 	}, func(in *course.Input) (*course.Order, error) { return course.Pause(in, until, reason) })
 }
 
-func resumeAllCommand() *cobra.Command {
+func resumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [cluster|set] NAME",
-		Short: "End the pause of a cluster or a set",
-		Long: `Removes spec.pause. Of a cluster, the hub resumes the Flux objects; those that somebody suspended by hand stay suspended. Of a set,
-new revisions go on, as by chandler rollout unpause. If Flux applies the object from Git, and spec.pause is there, remove it there.
+		Short: "Resume a cluster or a set",
+		Long: `Removes spec.pause. On a cluster, the hub resumes the Flux objects, except those that somebody suspended by
+hand. For a set, new revisions go out again. If Flux applies the object from Git and spec.pause is there, remove it there.
 
-` + subjectNames,
+NAME is NAME or NAMESPACE/NAME. If there is both a cluster and a set, write cluster NAME or set NAME.`,
 		Example: `  chandler resume tenant1
   chandler resume set cert-manager`,
 		Args: subjectArgs("resume"),
 	}
 	o := &rolloutOptions{}
 	o.add(cmd)
-	return o.orders(cmd, "resume", course.ResumeCluster, course.Unpause)
+	return o.orders(cmd, "resume", course.ResumeCluster, course.Resume)
 }
 
 func addUntil(cmd *cobra.Command, until *string) {
-	cmd.Flags().StringVar(until, "until", "", "when it ends, as a time such as 2027-01-02T08:00:00Z or a duration such as 12h (default: "+
-		"when somebody ends it)")
+	cmd.Flags().StringVar(until, "until", "", "when it ends: a time or a duration, such as 12h (default: until resumed)")
 	wants(cmd, func() error {
 		if *until == "" {
 			return nil

@@ -32,10 +32,10 @@ type reconcileOptions struct {
 func reconcileCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reconcile CLUSTER [ADDON]",
-		Short: "Have Flux look at a cluster's add-ons now",
-		Long: `Has Flux look at the add-ons of a cluster now, or at one of them, by Flux's annotation reconcile.fluxcd.io/requestedAt, as flux
-reconcile does. With --with-source it first has Flux read the sources of these add-ons anew, which other clusters may have in common
-with this one. It waits until Flux has looked at each, and says how each is. What is suspended is left out, and said.
+		Short: "Reconcile the add-ons of a cluster now",
+		Long: `Has Flux reconcile all add-ons of a cluster, or one of them, as flux reconcile does, and waits for the
+result. --with-source has Flux fetch their sources first, which other clusters may use too. Suspended objects are left out,
+and listed.
 
 CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces.`,
 		Example: `  chandler reconcile edge1
@@ -51,8 +51,8 @@ CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces
 	o.add(cmd)
 	cmd.ValidArgsFunction = o.completeAddon
 	f := cmd.Flags()
-	f.BoolVar(&o.sources, "with-source", false, "have the sources read first")
-	f.BoolVar(&o.wait, "wait", true, "wait until Flux has looked")
+	f.BoolVar(&o.sources, "with-source", false, "fetch the sources first")
+	f.BoolVar(&o.wait, "wait", true, "wait for the result")
 	addTimeout(f, &o.timeout, 5*time.Minute, "how long to wait")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.out, o.errs = visible{cmd.OutOrStdout()}, cmd.ErrOrStderr()

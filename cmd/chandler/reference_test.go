@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
-	"github.com/spf13/pflag"
 )
 
 // The reference and the man pages are written by tests: the commands are in a main package, which no other program can import, and what
@@ -79,18 +78,10 @@ func referenceIndex(root *cobra.Command) string {
 	for _, c := range shown(root) {
 		fmt.Fprintf(&b, "| [chandler %s](%s.md) | %s |\n", c.Name(), c.Name(), c.Short)
 	}
-	b.WriteString("\n## Flags of kubectl\n\nBy these every command that asks a hub finds it.\n\n```\n" + kubectlFlagsOf(root).FlagUsages() + "```\n")
+	hub, kubectls := commonFlags()
+	b.WriteString("\n## Flags of all commands\n\nBy these every command that asks a hub finds it.\n\n```\n" + flagLines(kubectls) + "\n```\n\nThese are the " +
+		"hub's own, which commands take from the hub unless you write them.\n\n```\n" + flagLines(hub) + "\n```\n")
 	return b.String()
-}
-
-// kubectlFlagsOf returns all the flags that commands have in common with kubectl.
-func kubectlFlagsOf(root *cobra.Command) *pflag.FlagSet {
-	get, _, err := root.Find([]string{"get", "clusters"})
-	if err != nil {
-		panic(err)
-	}
-	_, kubectls := flagsOf(get)
-	return kubectls
 }
 
 func writeCommand(b *strings.Builder, cmd *cobra.Command, level int) {
@@ -113,22 +104,12 @@ func writeCommand(b *strings.Builder, cmd *cobra.Command, level int) {
 		b.WriteString("\nAlso called " + strings.Join(cmd.Aliases, ", ") + ".\n")
 	}
 	b.WriteString("\n```sh\n" + unindented(cmd.Example) + "\n```\n")
-	own, kubectls := flagsOf(cmd)
-	if !cmd.HasAvailableSubCommands() {
-		b.WriteString("\n```\n" + own.FlagUsages() + "```\n")
+	own, common := flagsOf(cmd)
+	if text := flagLines(own); text != "" {
+		b.WriteString("\n```\n" + text + "\n```\n")
 	}
-	if kubectls.HasFlags() {
-		b.WriteString("\nBeside these it takes the [flags of kubectl](README.md#flags-of-kubectl)")
-		var without []string
-		kubectlFlagsOf(cmd.Root()).VisitAll(func(f *pflag.Flag) {
-			if kubectls.Lookup(f.Name) == nil && own.Lookup(f.Name) == nil {
-				without = append(without, "`--"+f.Name+"`")
-			}
-		})
-		if len(without) > 0 {
-			b.WriteString(", but for " + strings.Join(without, ", "))
-		}
-		b.WriteString(".\n")
+	if common.HasFlags() {
+		b.WriteString("\nIt also takes the [flags of all commands](README.md#flags-of-all-commands).\n")
 	}
 	if codes := codesOf(cmd); codes != nil {
 		b.WriteString("\n| exit code | |\n|---|---|\n")

@@ -27,30 +27,32 @@ type registerOptions struct {
 func registerCommand() *cobra.Command {
 	o := &registerOptions{registrarOptions: newRegistrarOptions()}
 	cmd := &cobra.Command{
-		Use:   "register NAME --kubeconfig FILE",
-		Short: "Register a cluster with the hub, by an account of the hub's own",
-		Long: `Makes a ServiceAccount for the hub on a workload cluster, and writes a kubeconfig with a token of it into a Secret on the
-management cluster, which registers the cluster. The hub renews the token. The kubeconfig that you write here is not kept.
-It checks first, says what it will do, and asks. Running it again changes nothing, or goes on with what was left undone.`,
-		Example: `  chandler register edge1 --kubeconfig edge1.conf -n fleet --labels tier=prod
-  chandler register edge1 --context kind-edge1 --server https://172.18.0.5:6443 -n fleet --yes
+		Use:   "register NAME --cluster-kubeconfig FILE",
+		Short: "Register a cluster",
+		Long: `Makes a ServiceAccount for the hub on the workload cluster, and writes a kubeconfig with its token into a
+Secret on the management cluster, which registers the cluster. The hub renews the token. It checks first, shows what it will
+do, and asks. Run it again to finish what failed.
+
+--cluster-kubeconfig and --cluster-context are the workload cluster's; the hub is found as by all commands.`,
+		Example: `  chandler register edge1 --cluster-kubeconfig edge1.conf -n fleet --labels tier=prod
+  chandler register edge1 --cluster-context kind-edge1 --address https://172.18.0.5:6443 -n fleet
   chandler register edge1 -n fleet --export`,
 		ValidArgsFunction: newName,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return errors.New("register: write the name that the cluster gets: chandler register NAME --kubeconfig FILE")
+				return errors.New("register: write the name that the cluster gets: chandler register NAME --cluster-kubeconfig FILE")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
 	f := cmd.Flags()
-	f.StringToStringVar(&o.req.Labels, "labels", nil, "labels of the cluster, by which AddonSets select it: KEY=VALUE[,KEY=VALUE]")
-	f.StringVar(&o.req.Role, "role", account.AdminRole, "ClusterRole that the hub has on the cluster: add-ons can do no more")
-	f.StringVar(&o.req.Address, "server", "", "address at which the hub and Flux reach the cluster, if it is another one than yours: "+
-		"https://HOST:PORT")
-	f.DurationVar(&o.req.Lifetime, "token-ttl", 720*time.Hour, "lifetime of the token; the hub renews it after a third")
-	f.BoolVar(&o.export, "export", false, "print YAML for Git, without the credential, and change nothing")
+	f.StringToStringVar(&o.req.Labels, "labels", nil, "labels of the cluster: KEY=VALUE[,KEY=VALUE]")
+	f.Lookup("labels").DefValue = ""
+	f.StringVar(&o.req.Role, "role", account.AdminRole, "ClusterRole of the hub on the cluster; add-ons can do no more")
+	f.StringVar(&o.req.Address, "address", "", "address of the cluster for the hub and Flux, if yours does not do: https://HOST:PORT")
+	f.DurationVar(&o.req.Lifetime, "token-ttl", 720*time.Hour, "lifetime of the token; the hub renews it in time")
+	f.BoolVar(&o.export, "export", false, "print YAML for Git, without the credential, change nothing")
 	f.BoolVar(&o.wait, "wait", true, "wait until the hub reaches the cluster")
 	o.addFlags(cmd, 2*time.Minute)
 	return cmd
@@ -65,7 +67,7 @@ func (o *registerOptions) run(cmd *cobra.Command, arg string) error {
 		return &exit{uncertain, err}
 	}
 	if o.export && *o.cluster.KubeConfig+*o.cluster.Context != "" {
-		return &exit{uncertain, errors.New("register: --export asks no workload cluster: leave out --kubeconfig and --context")}
+		return &exit{uncertain, errors.New("register: --export asks no workload cluster: leave out --cluster-kubeconfig and --cluster-context")}
 	}
 	if o.export {
 		return o.print(cmd)
@@ -75,7 +77,7 @@ func (o *registerOptions) run(cmd *cobra.Command, arg string) error {
 		return err
 	}
 	if r.Cluster == nil {
-		return &exit{uncertain, errors.New("which cluster? Write --kubeconfig FILE, or --context NAME of your kubeconfig")}
+		return &exit{uncertain, errors.New("which cluster? Write --cluster-kubeconfig FILE, or --cluster-context NAME of your kubeconfig")}
 	}
 	ctx := cmd.Context()
 	work, err := r.Check(ctx, o.req)

@@ -27,8 +27,7 @@ import (
 // registrarOptions are the flags that `chandler register` and `chandler unregister` have in common.
 type registrarOptions struct {
 	genericiooptions.IOStreams
-	// cluster and hub are where the two API servers are. kubectl's own flags mean the cluster: its kubeconfig is what people
-	// have in their hands, and the hub is the context that they work with.
+	// cluster and hub are where the two API servers are. kubectl's own flags mean the hub, as everywhere.
 	cluster, hub *genericclioptions.ConfigFlags
 	hubNamespace string
 	reader       live.Reader
@@ -37,33 +36,23 @@ type registrarOptions struct {
 }
 
 func newRegistrarOptions() *registrarOptions {
-	o := &registrarOptions{cluster: genericclioptions.NewConfigFlags(false), hub: genericclioptions.NewConfigFlags(false)}
+	o := &registrarOptions{cluster: genericclioptions.NewConfigFlags(false), hub: kubectlFlags()}
 	o.cluster.Namespace = nil
 	patience := requestTimeout
-	o.cluster.Timeout, o.hub.Timeout = &patience, &patience
+	o.cluster.Timeout = &patience
 	return o
 }
 
 func (o *registrarOptions) addFlags(cmd *cobra.Command, timeout time.Duration) {
 	f := cmd.Flags()
-	f.StringVar(o.cluster.KubeConfig, "kubeconfig", "", "kubeconfig of the workload cluster, with the rights of an administrator; it is "+
-		"not kept")
-	f.StringVar(o.cluster.Context, "context", "", "context of the workload cluster")
-	f.StringVar(o.hub.KubeConfig, "hub-kubeconfig", "", "kubeconfig of the management cluster (default: kubectl's)")
-	f.StringVar(o.hub.Context, "hub-context", "", "context of the management cluster (default: the current one)")
-	f.StringVarP(o.hub.Namespace, "namespace", "n", "", "namespace of the registration on the management cluster (default: that of the "+
-		"context)")
-	f.StringVar(o.hub.Timeout, "request-timeout", requestTimeout, "how long to wait for one answer of an API server")
-	f.StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace, "the hub's namespace, where the hub publishes its flags in "+
-		"a ConfigMap")
-	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	addTimeout(f, &o.timeout, timeout, "how long to wait for the hub")
+	f.StringVar(o.cluster.KubeConfig, "cluster-kubeconfig", "", "kubeconfig of the workload cluster, for an administrator; it is not kept")
+	f.StringVar(o.cluster.Context, "cluster-context", "", "context of the workload cluster")
+	o.hub.AddFlags(f)
+	f.Lookup("namespace").Usage = "namespace of the registration (default: that of the context)"
+	addHubNamespace(f, &o.hubNamespace)
+	f.BoolVarP(&o.yes, "yes", "y", false, "skip the confirmation prompt")
+	addTimeout(f, &o.timeout, timeout, "how long to wait")
 	o.reader.Hub.AddFlags(f, hubconfig.DefaultNamespace)
-	for _, unused := range []string{"chart-url", "flux-shards", "register-all", "platform-namespaces"} {
-		if err := f.MarkHidden(unused); err != nil {
-			panic(err)
-		}
-	}
 	before := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		// A cluster that is hostile decides over parts of what is printed, and must not decide over the terminal.
@@ -131,7 +120,7 @@ func agreed(ctx context.Context, from io.Reader, to io.Writer, yes bool) error {
 	if !ok || !term.IsTerminal(int(in.Fd())) {
 		return errors.New("nothing is changed: there is no terminal to ask at; --yes does it without asking")
 	}
-	fmt.Fprint(to, "\nGo on? [y/N] ")
+	fmt.Fprint(to, "\nContinue? [y/N] ")
 	answer := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(io.LimitReader(in, 100)).ReadString('\n')

@@ -12,16 +12,16 @@ import (
 func TestRegisterRefuses(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere")
 	for args, want := range map[string]string{
-		"register":                                 "write the name that the cluster gets",
-		"register a b":                             "write the name that the cluster gets",
-		"register Edge -n fleet":                   `name "Edge"`,
-		"register fleet/a/b":                       "write NAME or NAMESPACE/NAME",
-		"register fleet/a -n other":                "leave out -n",
-		"register a -n fleet --token-ttl 1s":       "--token-ttl 1s",
-		"register a -n fleet --labels tier":        "tier",
-		"register a -n fleet --hub-context nobody": "find the hub",
-		"unregister":                               "write the name of a cluster",
-		"unregister fleet/":                        "write NAME or NAMESPACE/NAME",
+		"register":                             "write the name that the cluster gets",
+		"register a b":                         "write the name that the cluster gets",
+		"register Edge -n fleet":               `name "Edge"`,
+		"register fleet/a/b":                   "write NAME or NAMESPACE/NAME",
+		"register fleet/a -n other":            "leave out -n",
+		"register a -n fleet --token-ttl 1s":   "--token-ttl 1s",
+		"register a -n fleet --labels tier":    "tier",
+		"register a -n fleet --context nobody": "find the hub",
+		"unregister":                           "write the name of a cluster",
+		"unregister fleet/":                    "write NAME or NAMESPACE/NAME",
 	} {
 		_, err := run(strings.Fields(args)...)
 		if err == nil || !strings.Contains(err.Error(), want) {

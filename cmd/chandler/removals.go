@@ -22,7 +22,7 @@ import (
 func removalsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "removals",
-		Short: "See what the removal guard holds, and approve it",
+		Short: "List and approve held removals",
 		Example: `  chandler removals list
   chandler removals approve cert-manager`,
 	}
@@ -32,9 +32,9 @@ func removalsCommand() *cobra.Command {
 func removalsListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [SET]",
-		Short: "List the sets whose guard holds removals, or exactly what it holds of one",
-		Long: `Lists the sets whose removal guard holds something. With a SET it lists each add-on that would leave a cluster, or be installed
-anew. It finds that as the hub does, and says so if the hub's hash is of something else.`,
+		Short: "List sets with held removals, or the removals of a set",
+		Long: `Lists the sets with held removals. With SET it lists each add-on that would leave a cluster or be
+reinstalled.`,
 		Example: `  chandler removals list
   chandler removals list cert-manager -n flux-system`,
 		Args: cobra.MaximumNArgs(1),
@@ -63,18 +63,17 @@ func removalsApproveCommand() *cobra.Command {
 	var hash string
 	cmd := &cobra.Command{
 		Use:   "approve SET",
-		Short: "Approve what the removal guard of a set holds",
-		Long: `Shows exactly what the removal guard of a set holds, asks, and sets annotation chandler.dev/approve-removal to its hash. If
-something else is held by then, nothing is approved. Without a terminal it does nothing unless you write --yes. With --hash it approves
-what has that hash, and nothing else.`,
+		Short: "Approve held removals of a set",
+		Long: `Shows the held removals of a set, asks, and approves them (sets annotation chandler.dev/approve-removal to
+their hash). If other removals are held by then, nothing is approved. Without a terminal it needs --yes.`,
 		Example: `  chandler removals approve cert-manager
   chandler removals approve flux-system/cert-manager --hash 9f86d081884c7d65 --yes`,
 		Args: oneName("set"),
 	}
 	o := newRollout(cmd)
 	o.addHub(cmd)
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
-	cmd.Flags().StringVar(&hash, "hash", "", "approve only what has this hash")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "skip the confirmation prompt")
+	cmd.Flags().StringVar(&hash, "hash", "", "approve only if the held removals have this hash")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		in, err := o.held(cmd, args[0])
 		if err != nil {

@@ -38,13 +38,14 @@ type renderOptions struct {
 func renderCommand() *cobra.Command {
 	o := &renderOptions{}
 	cmd := &cobra.Command{
-		Use:   "render -f FILE|DIR|- [-f ...]",
-		Short: "Show what the hub would make of a fleet, from files alone",
-		Long: `Reads AddonSets, ClusterRegistrations, origins (TenantControlPlanes, Cluster API Clusters, labelled Secrets), ConfigMaps and
-Secrets from files, and prints every Flux object that the hub would make of them. It needs no cluster and no network.
-Clusters that are only origins in the files are registered as the hub would. What the hub learns from a running
-cluster is not known unless the files say it in the status of a ClusterRegistration: its UID, its version, its endpoint and its
-nodes. A value that rests on what is not known holds a placeholder, and a warning says where to write it.`,
+		Use:   "render -f FILE",
+		Short: "Render the Flux objects of a fleet from files",
+		Long: `Reads AddonSets, ClusterRegistrations, origins (TenantControlPlanes, Cluster API Clusters, labelled
+Secrets), ConfigMaps and Secrets from files, and prints every Flux object that the hub would make. It needs no cluster and
+no network.
+
+What only a running cluster knows (UID, version, endpoint, nodes) comes from the status of a ClusterRegistration in the
+files. If a value needs what is not there, it gets a placeholder, and a warning says where to write it.`,
 		Example: `  chandler render -f fleet/ --cluster tenant1 --explain
   kubectl get addonsets,clusterregistrations,configmaps -A -o yaml | chandler render -f -`,
 		Args: onlyFlags,
@@ -58,19 +59,22 @@ nodes. A value that rests on what is not known holds a placeholder, and a warnin
 		},
 	}
 	f := cmd.Flags()
-	f.StringArrayVarP(&o.files, "filename", "f", nil,
-		"file, folder (read recursively: *.yaml, *.yml, *.json) or - for standard input; may be repeated")
-	f.StringVar(&o.preview.Cluster, "cluster", "", "only this cluster: NAME or NAMESPACE/NAME")
-	f.BoolVar(&o.preview.Strict, "strict", false, "make an error of every warning about the fleet, so that the command exits with 1")
-	f.BoolVar(&o.preview.Explain, "explain", false, "show for each field, and for each variable, who set it")
+	addFiles(f, &o.files)
+	f.StringVar(&o.preview.Cluster, "cluster", "", "only this cluster, NAME or NAMESPACE/NAME")
+	f.BoolVar(&o.preview.Strict, "strict", false, "treat warnings as errors")
+	f.BoolVar(&o.preview.Explain, "explain", false, "show where each field and variable comes from")
 	f.StringVar(&o.crds, "crds", "", crdsUsage)
 	o.preview.AddFlags(f, hubconfig.DefaultNamespace)
-	f.StringVar(&o.hubNamespace, "hub-namespace", hubconfig.DefaultNamespace,
-		"the hub's namespace: if its ConfigMap chandler-hub is in the files, that says the hub's flags that are not written")
+	addHubNamespace(f, &o.hubNamespace)
 	if err := cmd.MarkFlagRequired("filename"); err != nil {
 		panic(err)
 	}
 	return cmd
+}
+
+// addFiles adds the flag that names files.
+func addFiles(f *pflag.FlagSet, files *[]string) {
+	f.StringArrayVarP(files, "filename", "f", nil, "file, folder (with its subfolders) or - for standard input; may be repeated")
 }
 
 // run prints everything that can be rendered, also if there are errors. Then it returns how many there are.

@@ -23,10 +23,9 @@ import (
 func rolloutCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
-		Short: "See how new revisions of a set reach its clusters, and steer that",
-		Long: `Shows how the rollout of an AddonSet stands, how the next one would go and which revisions there are, and gives it orders.
-An order is an annotation of the set that names a revision, so it never applies to another one. SET is NAME or NAMESPACE/NAME;
-without -n it is looked for in all namespaces.`,
+		Short: "Show and steer rollouts",
+		Long: `Shows the rollout of an AddonSet, plans the next one, lists revisions, and gives orders. An order names a
+revision, so it never applies to another one. SET is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces.`,
 		Example: `  chandler rollout status cert-manager
   chandler rollout approve cert-manager`,
 	}
@@ -47,11 +46,6 @@ func newRollout(cmd *cobra.Command) *rolloutOptions {
 // addHub adds the flags for what only the hub knows: how far sets reach, and, for files, which clusters it would register.
 func (o *rolloutOptions) addHub(cmd *cobra.Command) {
 	o.addShared(cmd)
-	for _, unused := range []string{"chart-url", "flux-shards"} {
-		if err := cmd.Flags().MarkHidden(unused); err != nil {
-			panic(err)
-		}
-	}
 }
 
 // find connects to the hub, and finds the set.
@@ -97,10 +91,10 @@ func oneSet(verb string) cobra.PositionalArgs {
 func rolloutHistoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history SET",
-		Short: "List the revisions of a set, and how many clusters have each",
-		Long: `Lists the revisions of a set, the oldest first: how many clusters have each, and how many of them have been Ready on it. The
-newest is what the set has; the completed one is the last that reached every wave.`,
-		Example: "  chandler rollout history cert-manager -n flux-system",
+		Short: "List the revisions of a set",
+		Long: `Lists the revisions of a set, oldest first: how many clusters have each, and on how many it was Ready.
+"newest" is what the set has; "completed" is the last one that reached every wave.`,
+		Example: `  chandler rollout history cert-manager -n flux-system`,
 		Args:    oneSet("history"),
 	}
 	o := newRollout(cmd)

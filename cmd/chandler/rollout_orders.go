@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,36 +11,26 @@ import (
 )
 
 func rolloutOrderCommands() []*cobra.Command {
-	return []*cobra.Command{approveCommand(), expediteCommand(), retryCommand(), undoCommand(), resumeCommand(), pauseCommand(),
-		unpauseCommand()}
+	return []*cobra.Command{approveCommand(), expediteCommand(), retryCommand(), undoCommand(), redoCommand()}
 }
 
 func addSeen(cmd *cobra.Command, seen *string) {
-	cmd.Flags().StringVar(seen, "revision", "", "the revision that this is about; if it is another one by now, nothing is changed")
+	cmd.Flags().StringVar(seen, "revision", "", "the revision that you mean; if the set has another one by now, nothing is changed")
 }
 
 func addReason(cmd *cobra.Command, reason *string) {
-	cmd.Flags().StringVar(reason, "reason", "", "why, for people")
-	if err := cmd.MarkFlagRequired("reason"); err != nil {
-		panic(err)
-	}
-	wants(cmd, func() error {
-		if strings.TrimSpace(*reason) == "" {
-			return errors.New("say why: --reason TEXT")
-		}
-		return nil
-	})
+	cmd.Flags().StringVar(reason, "reason", "", "reason, shown to others")
 }
 
 func approveCommand() *cobra.Command {
 	var seen string
 	cmd := &cobra.Command{
 		Use:   "approve SET [WAVE]",
-		Short: "Let the wave after one with approval: Manual begin",
-		Long: `Lets the next wave begin where a wave has approval: Manual. Without a WAVE it is the one that waits for it. A wave that is named is
-approved also before it is done. It sets annotation chandler.dev/approve.`,
+		Short: "Approve a wave, so that the next one can start",
+		Long: `Lets the next wave start where a wave has approval: Manual. Without WAVE it approves the wave that waits
+for it. With WAVE it can approve a wave ahead of time. Sets annotation chandler.dev/approve.`,
 		Example: `  chandler rollout approve cert-manager
-  chandler rollout approve cert-manager canary --revision cert-manager-4f24bf35d8-e4`,
+  chandler rollout approve cert-manager canary`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
 				return errors.New("rollout approve: write a set, and optionally a wave: chandler rollout approve SET [WAVE]")
@@ -67,11 +56,11 @@ approved also before it is done. It sets annotation chandler.dev/approve.`,
 func expediteCommand() *cobra.Command {
 	var seen, reason string
 	cmd := &cobra.Command{
-		Use:   "expedite SET --reason TEXT",
-		Short: "End the soaks of a revision, and let it out of the windows",
-		Long: `Ends the soaks of the revision that is rolled out, and lets clusters get it outside of the windows. Waves, limits and
-approvals stay. It sets annotation chandler.dev/expedite.`,
-		Example: "  chandler rollout expedite cert-manager --reason CVE-2026-0001",
+		Use:   "expedite SET",
+		Short: "Skip soak times and maintenance windows for a revision",
+		Long: `Ends the soak times of the current revision, and lets clusters get it outside of the windows. Waves, limits
+and approvals stay. Sets annotation chandler.dev/expedite.`,
+		Example: `  chandler rollout expedite cert-manager --reason CVE-2026-0001`,
 		Args:    oneSet("expedite"),
 	}
 	o := newRollout(cmd)
@@ -87,10 +76,10 @@ func retryCommand() *cobra.Command {
 	var seen string
 	cmd := &cobra.Command{
 		Use:   "retry SET",
-		Short: "Roll out a revision again that has failed",
-		Long: `Rolls out the newest revision again, which has failed, from the first wave on. The clusters that failed begin anew.
-It sets annotation chandler.dev/retry.`,
-		Example: "  chandler rollout retry cert-manager",
+		Short: "Retry a revision that failed",
+		Long: `Rolls out the newest revision, which failed, again from the first wave on. Sets annotation
+chandler.dev/retry.`,
+		Example: `  chandler rollout retry cert-manager`,
 		Args:    oneSet("retry"),
 	}
 	o := newRollout(cmd)
@@ -105,67 +94,34 @@ func undoCommand() *cobra.Command {
 	var to string
 	var now bool
 	cmd := &cobra.Command{
-		Use:   "undo SET [--to REVISION] [--now]",
-		Short: "Give the clusters an older revision, until the set changes",
-		Long: `Gives the clusters an older revision: the last one that was Ready on every cluster that took part in its rollout, and has not
-failed since. If there is none, it refuses. It holds until the set changes; the set itself, and Git, stay ahead. It goes wave by wave, and
-waits for no soak, window or approval. It sets annotation chandler.dev/undo, and chandler rollout resume takes it off.`,
+		Use:   "undo SET",
+		Short: "Go back to an older revision",
+		Long: `Goes back to the last revision that was Ready on every cluster of its rollout and has not failed since, or
+to the one of --to. It goes wave by wave, without soak times, windows and approvals. It holds until the set changes, or
+until chandler rollout redo. The set itself, and Git, stay as they are. Sets annotation chandler.dev/undo.`,
 		Example: `  chandler rollout undo cert-manager
   chandler rollout undo cert-manager --to 3 --now`,
 		Args: oneSet("undo"),
 	}
 	o := newRollout(cmd)
-	cmd.Flags().StringVar(&to, "to", "", "the revision to go to, by its name or number; see chandler rollout history")
-	cmd.Flags().BoolVar(&now, "now", false, "all clusters at once, and not wave by wave")
+	cmd.Flags().StringVar(&to, "to", "", "revision to go back to, name or number (see chandler rollout history)")
+	cmd.Flags().BoolVar(&now, "now", false, "all clusters at once, not wave by wave")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return o.order(cmd, args[0], true, func(in *course.Input) (*course.Order, error) { return course.Undo(in, to, now) })
 	}
 	return cmd
 }
 
-func resumeCommand() *cobra.Command {
+func redoCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "resume SET",
-		Short: "Take an undo off, or end a pause",
-		Long: `Takes annotation chandler.dev/undo off. The newest revision is rolled out again, wave by wave, unless it has failed: then
-chandler rollout retry has it tried again. If nothing is undone, it ends a pause, as chandler rollout unpause does.`,
-		Example: "  chandler rollout resume cert-manager",
-		Args:    oneSet("resume"),
+		Use:   "redo SET",
+		Short: "End an undo, and roll out the newest revision again",
+		Long: `Removes annotation chandler.dev/undo. The newest revision goes out again, wave by wave. If it failed
+before, chandler rollout retry has it tried again.`,
+		Example: `  chandler rollout redo cert-manager`,
+		Args:    oneSet("redo"),
 	}
 	o := newRollout(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.order(cmd, args[0], false, course.Resume) }
-	return cmd
-}
-
-func pauseCommand() *cobra.Command {
-	var until, reason string
-	cmd := &cobra.Command{
-		Use:   "pause SET [--until TIME|DURATION] --reason TEXT",
-		Short: "Hold back new revisions of a set",
-		Long: `Holds back new revisions of a set, by spec.pause. No cluster that has the set gets another revision; nothing is suspended, and new
-clusters get what is completed. If Flux applies the set from Git, the place for spec.pause is there.`,
-		Example: `  chandler rollout pause cert-manager --until 12h --reason 'change freeze'
-  chandler rollout pause cert-manager --until 2027-01-02T08:00:00Z --reason holidays`,
-		Args: oneSet("pause"),
-	}
-	o := newRollout(cmd)
-	addUntil(cmd, &until)
-	addReason(cmd, &reason)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return o.order(cmd, args[0], false, func(in *course.Input) (*course.Order, error) { return course.Pause(in, until, reason) })
-	}
-	return cmd
-}
-
-func unpauseCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "unpause SET",
-		Short:   "Go on with new revisions of a set",
-		Long:    "Removes spec.pause from a set. If Flux applies the set from Git, and spec.pause is there, remove it there.",
-		Example: "  chandler rollout unpause cert-manager",
-		Args:    oneSet("unpause"),
-	}
-	o := newRollout(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.order(cmd, args[0], false, course.Unpause) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.order(cmd, args[0], false, course.Redo) }
 	return cmd
 }

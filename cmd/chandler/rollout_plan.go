@@ -16,11 +16,10 @@ import (
 func rolloutPlanCommand() *cobra.Command {
 	var files []string
 	cmd := &cobra.Command{
-		Use:   "plan (SET | -f FILE|DIR|- [-f ...] [SET])",
-		Short: "Show how the next revision of a set would reach its clusters",
-		Long: `Shows which clusters are in which wave, in which order, and which of them start first with the next revision of a set. It reads
-the live hub; or, with -f, sets and clusters from files, as chandler render reads them. In files every cluster counts as healthy, and
-as one that has an older revision.`,
+		Use:   "plan (SET | -f FILE [SET])",
+		Short: "Show how the next revision would reach its clusters",
+		Long: `Shows which clusters are in which wave, in which order, and which start first with the next revision. It
+reads the hub or, with -f, files as chandler render does. In files every cluster counts as healthy, with an older revision.`,
 		Example: `  chandler rollout plan cert-manager
   chandler rollout plan -f fleet/ -f addons/cert-manager.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -32,8 +31,7 @@ as one that has an older revision.`,
 	}
 	o := newRollout(cmd)
 	o.addHub(cmd)
-	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil,
-		"file, folder (read recursively: *.yaml, *.yml, *.json) or - for standard input; may be repeated")
+	addFiles(cmd.Flags(), &files)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkFiles(namedFiles{"-f", files}); err != nil {
 			return err

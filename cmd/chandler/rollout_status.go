@@ -22,21 +22,20 @@ func rolloutStatusCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "status SET",
-		Short: "Show how the rollout of a set stands, and by which command it goes on",
-		Long: `Shows how the rollout of a set stands: the revision, the waves, what it waits for, and by which command it goes on. With --clusters
-it lists each cluster with its wave. With --watch it goes on, says what changes, and ends when every wave has passed, or with an error if
-the rollout fails or goes back. --wait is another name of --watch.`,
-		Example: `  chandler rollout status cert-manager --clusters
-  chandler rollout status cert-manager -n flux-system --watch --timeout 1h`,
+		Short: "Show rollout status and the next command to run",
+		Long: `Shows the rollout of a set: its revision, its waves, what it waits for, and the command to go on.
+--per-cluster lists each cluster with its wave. --watch prints changes until every wave is done; it fails if the rollout
+fails or goes back.`,
+		Example: `  chandler rollout status cert-manager --per-cluster
+  chandler rollout status cert-manager --watch --timeout 1h`,
 		Args: oneSet("status"),
 	}
 	o := newRollout(cmd)
 	o.addHub(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&clusters, "clusters", false, "list each cluster: its wave, its revision, and what it is in the rollout")
-	f.BoolVarP(&wait, "watch", "w", false, "go on, and print what changes, until the rollout is complete")
-	addTimeout(f, &timeout, 0, "how long to --watch")
-	otherName(f, "wait", "watch")
+	f.BoolVar(&clusters, "per-cluster", false, "list each cluster with its wave and revision")
+	f.BoolVarP(&wait, "watch", "w", false, "watch for changes, until the rollout is complete")
+	addTimeout(f, &timeout, 0, "how long to watch")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if timeout != 0 && !wait {
 			return &exit{uncertain, errors.New("rollout status: --timeout is how long to wait: write --watch too")}

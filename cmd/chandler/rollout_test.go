@@ -160,9 +160,6 @@ func TestRolloutOrder(t *testing.T) {
 	if _, err = run("rollout", "approve", "base", "-n", "other"); err == nil || !strings.Contains(err.Error(), "addonset") && !strings.Contains(err.Error(), "AddonSet") {
 		t.Errorf("in another namespace it ends with %v", err)
 	}
-	if _, err = run("rollout", "pause", "base"); err == nil || !strings.Contains(err.Error(), "reason") {
-		t.Errorf("without a reason, pause ends with %v", err)
-	}
 }
 
 // TestRolloutOrderIsNotForAnotherRevision: whoever is late changes nothing; a change of the set that is not about the rollout is no
@@ -202,7 +199,7 @@ func TestRolloutReads(t *testing.T) {
 	h := newRollingHub(t, waiting)
 	for args, want := range map[string]string{
 		"status base":                "To go on:      chandler rollout approve base -n flux-system --revision base-2222222222-e3\n",
-		"status base --clusters":     "The set selects no cluster.\n",
+		"status base --per-cluster":  "The set selects no cluster.\n",
 		"history base":               "The set has no revision yet.\n",
 		"plan base":                  "The set selects no cluster.\n",
 		"status base -n flux-system": "canary   1       1      0         0        0         present\n",
@@ -220,18 +217,18 @@ func TestRolloutReads(t *testing.T) {
 // TestRolloutWaits: it waits for the end, and ends with an error if that is a bad one.
 func TestRolloutWaits(t *testing.T) {
 	h := newRollingHub(t, waiting)
-	if _, err := run("rollout", "status", "base", "--wait", "--timeout", "50ms"); err == nil || !strings.HasPrefix(err.Error(), errTimeout.Error()) {
+	if _, err := run("rollout", "status", "base", "--watch", "--timeout", "50ms"); err == nil || !strings.HasPrefix(err.Error(), errTimeout.Error()) {
 		t.Errorf("when the time is over: %v", err)
 	}
 	if _, err := run("rollout", "status", "base", "--timeout", "50ms"); err == nil {
 		t.Error("it takes --timeout without --wait")
 	}
 	h.change("WaitingForApproval", "Failed")
-	if _, err := run("rollout", "status", "base", "--wait"); err == nil || !strings.Contains(err.Error(), "Failed") {
+	if _, err := run("rollout", "status", "base", "--watch"); err == nil || !strings.Contains(err.Error(), "Failed") {
 		t.Errorf("when it has failed: %v", err)
 	}
 	h.change("Failed", "Complete")
-	if out, err := run("rollout", "status", "base", "--wait", "--timeout", "1m"); err != nil || !strings.Contains(out, "Phase:         Complete\n") {
+	if out, err := run("rollout", "status", "base", "--watch", "--timeout", "1m"); err != nil || !strings.Contains(out, "Phase:         Complete\n") {
 		t.Errorf("when it is complete: %v\n%s", err, out)
 	}
 }

@@ -22,46 +22,38 @@ import (
 )
 
 // notLive are the commands that ask no hub. A command that is not here is live, and has to end when its hub is silent.
-var notLive = []string{"chandler completion", "chandler create", "chandler create source", "chandler export", "chandler get", "chandler removals", "chandler render",
+var notLive = []string{"chandler completion", "chandler create", "chandler export", "chandler get", "chandler removals", "chandler options", "chandler render",
 	"chandler rollout", "chandler version", "chandler"}
 
 // liveArgs are the words by which a live command asks its hub at once, one line for each way to. A command without a line is called
 // without words.
 var liveArgs = map[string][]string{
-	"chandler create set":         {"x --all --from-git https://example.org/x --branch main --path x"},
-	"chandler create source git":  {"x --url https://example.org/x --branch main"},
-	"chandler create source helm": {"x --url https://example.org/x"},
-	"chandler create source oci":  {"x --url oci://example.org/x --tag v1"},
-	"chandler create team":        {"x --all --namespace x"},
-	"chandler diff":               {"-f FLEET", "-f FLEET --live"},
-	"chandler events":             {"", "x", "set x", "-w"},
-	"chandler explain":            {"x", "x y"},
-	"chandler get addons":         {"", "x", "-w"},
-	"chandler get clusters":       {"", "x", "-w", "-l a=b"},
-	"chandler get deliveries":     {"", "-w"},
-	"chandler get sets":           {"", "-w"},
-	"chandler import":             {"--live"},
-	"chandler install":            {"--image example.org/x:v1"},
-	"chandler logs":               {"x y", "x y -w"},
-	"chandler pause":              {"x --reason y", "set x --reason y"},
-	"chandler reconcile":          {"x", "x --with-source"},
-	"chandler register":           {"x -n fleet --kubeconfig FLEET"},
-	"chandler removals approve":   {"x --yes"},
-	"chandler resume":             {"x"},
-	"chandler rollout approve":    {"x y"},
-	"chandler rollout expedite":   {"x --reason y"},
-	"chandler rollout history":    {"x"},
-	"chandler rollout pause":      {"x --reason y"},
-	"chandler rollout plan":       {"x"},
-	"chandler rollout resume":     {"x"},
-	"chandler rollout retry":      {"x"},
-	"chandler rollout status":     {"x", "x -w"},
-	"chandler rollout undo":       {"x"},
-	"chandler rollout unpause":    {"x"},
-	"chandler tree":               {"x"},
-	"chandler ui":                 {"--no-open"},
-	"chandler uninstall":          {"--yes"},
-	"chandler unregister":         {"x -n fleet --yes"},
+	"chandler create set":       {"x --all --from-git https://example.org/x --branch main --path x"},
+	"chandler create team":      {"x --all --cluster-namespace x"},
+	"chandler diff":             {"-f FLEET", "-f FLEET --live"},
+	"chandler events":           {"", "x", "set x", "x y", "--follow", "x y --follow"},
+	"chandler explain":          {"x", "x y", "x --tree"},
+	"chandler get addons":       {"", "x", "-w"},
+	"chandler get clusters":     {"", "x", "-w", "-l a=b"},
+	"chandler get sets":         {"", "-w"},
+	"chandler import":           {"--from-cluster"},
+	"chandler install":          {"--image example.org/x:v1"},
+	"chandler pause":            {"x", "set x --reason y"},
+	"chandler reconcile":        {"x", "x --with-source"},
+	"chandler register":         {"x -n fleet --cluster-kubeconfig FLEET"},
+	"chandler removals approve": {"x --yes"},
+	"chandler resume":           {"x"},
+	"chandler rollout approve":  {"x y"},
+	"chandler rollout expedite": {"x"},
+	"chandler rollout history":  {"x"},
+	"chandler rollout plan":     {"x"},
+	"chandler rollout redo":     {"x"},
+	"chandler rollout retry":    {"x"},
+	"chandler rollout status":   {"x", "x -w"},
+	"chandler rollout undo":     {"x"},
+	"chandler ui":               {"--no-open"},
+	"chandler uninstall":        {"--yes"},
+	"chandler unregister":       {"x -n fleet --yes"},
 }
 
 // liveLines returns all the lines by which a hub is asked: every command of the tree that is not excluded.
@@ -137,12 +129,7 @@ func kubeconfigOf(t *testing.T, address string) string {
 
 // at adds to a line where its hub is.
 func at(line, config string) []string {
-	flag := "--kubeconfig"
-	if strings.HasPrefix(line, "register ") || strings.HasPrefix(line, "unregister ") {
-		flag = "--hub-kubeconfig"
-	}
-	words := strings.Fields(line)
-	return slices.Insert(words, len(words), flag, config)
+	return append(strings.Fields(line), "--kubeconfig", config)
 }
 
 // begun is a command that runs, with the time that it has taken when it is over.

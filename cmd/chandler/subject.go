@@ -24,10 +24,6 @@ type subject struct {
 // subjects are the two kinds, as people write them before a name.
 var subjects = []string{"cluster", "set"}
 
-// subjectNames is what all commands that are about a cluster or a set say of its name.
-const subjectNames = "NAME is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces. Write cluster or set before it if " +
-	"there are\nboth."
-
 // subjectArgs wants a cluster or a set, as NAME, or cluster NAME or set NAME.
 func subjectArgs(verb string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {

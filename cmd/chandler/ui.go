@@ -28,11 +28,12 @@ func uiCommand() *cobra.Command {
 	o := &uiOptions{}
 	cmd := &cobra.Command{
 		Use:   "ui",
-		Short: "Show the fleet as a page in a browser",
-		Long: `Serves a page about the fleet, and opens it in a browser: clusters and add-ons, what fails and why, one cluster's
-story, one add-on's, rollouts, held removals. It runs on this machine until Ctrl-C, listens on the loopback interface alone, and works
-with your kubeconfig and your rights. It writes nothing but what you order on the page and confirm there, and never reads a Secret. The
-address that it prints has a token: whoever has it can do what you can do here, as long as the command runs.`,
+		Short: "Open a web page of the fleet",
+		Long: `Serves a web page and opens it in a browser: clusters and add-ons, what fails and why, rollouts, held
+removals. It runs until Ctrl-C, listens on localhost only, and works with your kubeconfig and your permissions. It only
+changes what you confirm on the page, and never reads a Secret.
+
+The address has a token. While the command runs, whoever has the address can do what you can do here.`,
 		Example: `  chandler ui
   chandler ui --no-open --port 8111
   chandler ui -n team-a`,
@@ -42,8 +43,8 @@ address that it prints has a token: whoever has it can do what you can do here, 
 	o.add(cmd)
 	o.addIdentity(cmd)
 	f := cmd.Flags()
-	f.Uint16Var(&o.port, "port", 0, "the port to listen on (default: any that is free)")
-	f.BoolVar(&o.noOpen, "no-open", false, "print the address, and open no browser")
+	f.Uint16Var(&o.port, "port", 0, "port to listen on (default: a free one)")
+	f.BoolVar(&o.noOpen, "no-open", false, "print the address, do not open a browser")
 	return cmd
 }
 

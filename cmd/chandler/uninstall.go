@@ -47,22 +47,22 @@ func uninstallCommand() *cobra.Command {
 	o.flags.Namespace = nil
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Take the hub off a management cluster",
-		Long: `Says what would go, asks, and then removes the admission policies, the hub and its rights, and waits. While there are sets, Teams
-or clusters, it wants to know what becomes of the add-ons (--addons). The CRDs stay, unless --crds is written: without them every AddonSet
-is gone. The namespace stays, since kubeconfigs may lie in it. In the end it says what it has left. docs/uninstall.md has each way.`,
+		Short: "Uninstall the hub",
+		Long: `Shows what would go, asks, and removes the admission policies, the hub and its permissions. If there are
+sets, Teams or clusters, --addons says what becomes of the add-ons. The CRDs stay unless you write --delete-crds: without
+them every AddonSet is gone. The namespace stays, since kubeconfigs may be in it. docs/uninstall.md has each way.`,
 		Example: `  chandler uninstall --addons=keep
-  chandler uninstall --addons=remove --crds --yes`,
+  chandler uninstall --addons=remove --delete-crds --yes`,
 		Args: onlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	f := cmd.Flags()
 	o.flags.AddFlags(f)
-	f.StringVarP(&o.removal.Namespace, "namespace", "n", hubconfig.DefaultNamespace, "the hub's namespace")
-	f.StringVar(&o.removal.Addons, "addons", "", "what becomes of the add-ons: keep, remove or orphan")
-	f.BoolVar(&o.removal.CRDs, "crds", false, "delete the CRDs too, when nothing of their kinds is left")
-	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	addTimeout(f, &o.timeout, 15*time.Minute, "how long to wait, for each of the steps")
+	f.StringVarP(&o.removal.Namespace, "namespace", "n", hubconfig.DefaultNamespace, "namespace of the hub")
+	f.StringVar(&o.removal.Addons, "addons", "", "what to do with the add-ons: keep, remove or orphan")
+	f.BoolVar(&o.removal.CRDs, "delete-crds", false, "also delete the CRDs, once nothing of their kinds is left")
+	f.BoolVarP(&o.yes, "yes", "y", false, "skip the confirmation prompt")
+	addTimeout(f, &o.timeout, 15*time.Minute, "how long to wait")
 	return cmd
 }
 

@@ -20,10 +20,10 @@ func unregisterCommand() *cobra.Command {
 	o := &unregisterOptions{registrarOptions: newRegistrarOptions()}
 	cmd := &cobra.Command{
 		Use:   "unregister NAME",
-		Short: "Take a cluster away from the hub: its add-ons, and then the hub's account",
-		Long: `Has the hub uninstall the add-ons of a cluster, waits, and says what it waits for and what a removal guard holds. Then it
-removes the account that chandler register has made on the cluster, and its Secret on the management cluster. Clusters of
-Kamaji and Cluster API, and those that were registered by hand, are unregistered too; their Secrets and accounts stay.`,
+		Short: "Unregister a cluster",
+		Long: `Has the hub uninstall the add-ons of the cluster, waits, and then removes the hub's account on the cluster
+and its Secret. Clusters of Kamaji and Cluster API, and those you registered by hand, are unregistered too; their Secrets
+and accounts stay.`,
 		Example: `  chandler unregister edge1 -n fleet
   chandler unregister fleet/edge1 --orphan --yes`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -36,8 +36,8 @@ Kamaji and Cluster API, and those that were registered by hand, are unregistered
 	}
 	cmd.ValidArgsFunction = completeNames(o.hub, "ClusterRegistration", false)
 	f := cmd.Flags()
-	f.BoolVar(&o.orphan, "orphan", false, "leave the add-ons on the cluster as they are")
-	f.BoolVar(&o.leaveAccount, "leave-account", false, "do not remove the hub's account from the cluster, such as one that is gone")
+	f.BoolVar(&o.orphan, "orphan", false, "leave the add-ons on the cluster")
+	f.BoolVar(&o.leaveAccount, "leave-account", false, "leave the hub's account on the cluster, such as one that is gone")
 	o.addFlags(cmd, 15*time.Minute)
 	return cmd
 }

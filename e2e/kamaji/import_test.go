@@ -83,7 +83,7 @@ func (f *tenants) imported(t *testing.T) {
 	var out, dir string
 	f.soon(t, "Flux has applied all of it", func() error { // import leaves what is not Ready
 		dir = filepath.Join(t.TempDir(), "out")
-		out = f.chandler(t, "import", "--live", "--output-dir", dir, "--kubeconfig", f.Kubeconfig())
+		out = f.chandler(t, "import", "--from-cluster", "--output-dir", dir, "--kubeconfig", f.Kubeconfig())
 		if strings.Contains(out, "let Flux finish first") {
 			return errors.New(out)
 		}

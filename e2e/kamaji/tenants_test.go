@@ -224,7 +224,7 @@ func (f *tenants) deleted(t *testing.T) {
 // unregistered: the add-ons of a tenant that stays leave it, by one command, and what is Kamaji's stays as it is.
 func (f *tenants) unregistered(t *testing.T) {
 	theirs := f.ofKamaji(t, f.two)
-	out := f.chandler(t, "unregister", f.two.key.String(), "--yes", "--hub-kubeconfig", f.Kubeconfig())
+	out := f.chandler(t, "unregister", f.two.key.String(), "--yes", "--kubeconfig", f.Kubeconfig())
 	if strings.Contains(out, "Secret") || !strings.Contains(out, "Cluster "+f.two.key.String()+" is unregistered") {
 		t.Errorf("it says\n%s", out)
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/page"
 )
 
-// Story is what is known of one add-on on one cluster: what `chandler logs` tells.
+// Story is what is known of one add-on on one cluster: what `chandler events CLUSTER ADDON` tells.
 type Story struct {
 	Addon        string
 	Registration *hubv1.ClusterRegistration

@@ -17,14 +17,11 @@ func PauseCluster(reg *hubv1.ClusterRegistration, until, reason string, now time
 	says := func(format string, args ...any) string {
 		return excerpt.Line(fmt.Sprintf("ClusterRegistration %s/%s: ", reg.Namespace, reg.Name) + fmt.Sprintf(format, args...))
 	}
-	if reason = excerpt.Line(reason); reason == "" {
-		return nil, errors.New(says("say why: --reason TEXT"))
-	}
 	if status.Goes(reg) {
 		return nil, errors.New(says("it is being unregistered"))
 	}
-	pause := map[string]any{"reason": reason, "until": nil}
-	text := fmt.Sprintf("until somebody ends that: chandler resume cluster %s -n %s", reg.Name, reg.Namespace)
+	pause := spec(reason)
+	text := fmt.Sprintf("until you resume it: chandler resume cluster %s -n %s", reg.Name, reg.Namespace)
 	if until != "" {
 		end, err := EndOf(until, now)
 		if err != nil {

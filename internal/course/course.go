@@ -61,6 +61,11 @@ func command(set *hubv1.AddonSet, verb, rest string) string {
 	return text
 }
 
+// resume returns the command that ends the pause of a set.
+func resume(set *hubv1.AddonSet) string {
+	return fmt.Sprintf("chandler resume set %s -n %s", set.Name, set.Namespace)
+}
+
 // clusters returns the clusters of the set as the engine sees them, those that have nothing of it yet as well.
 func (in *Input) clusters() (clusters []rollout.Cluster, err error) {
 	selector, err := match.New(in.Reach, &in.Set.Spec)

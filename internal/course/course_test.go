@@ -102,12 +102,12 @@ func play(t *testing.T, in *course.Input, words []string) string {
 		order, err = course.Retry(in, arg(1))
 	case "undo":
 		order, err = course.Undo(in, strings.TrimPrefix(arg(1), "--now"), words[len(words)-1] == "--now")
-	case "resume":
-		order, err = course.Resume(in)
+	case "redo":
+		order, err = course.Redo(in)
 	case "pause":
 		order, err = course.Pause(in, arg(1), strings.Join(words[min(2, len(words)):], " "))
-	case "unpause":
-		order, err = course.Unpause(in)
+	case "resume":
+		order, err = course.Resume(in)
 	case "wait":
 		over, err := course.Reached(in.Set)
 		if err != nil {

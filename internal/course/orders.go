@@ -153,8 +153,6 @@ func Expedite(in *Input, reason, seen string) (*Order, error) {
 	reason = excerpt.Line(reason)
 	windows, _, _ := strategy.Windows(in.Now)
 	switch {
-	case reason == "":
-		return nil, in.refuse("say why: --reason TEXT")
 	case strategy.AtOnce():
 		return nil, in.refuse("there is nothing to expedite: every cluster gets a revision at once")
 	case is.Phase == hubv1.RolloutFailed:
@@ -168,7 +166,7 @@ func Expedite(in *Input, reason, seen string) (*Order, error) {
 	if is.Phase == hubv1.RolloutDone {
 		then = "clusters that it has skipped get it outside of the windows too"
 	}
-	order := in.annotate(hubv1.ExpediteAnnotation, rollout.Expedition(is.Revision, reason), "revision %s is expedited; %s%s",
+	order := in.annotate(hubv1.ExpediteAnnotation, strings.TrimSuffix(rollout.Expedition(is.Revision, reason), ": "), "revision %s is expedited; %s%s",
 		is.Revision, then, in.held())
 	orders, all := rollout.Read(in.Set.Annotations), strategy.Waves()
 	for _, w := range all[max(0, slices.IndexFunc(all, func(w rollout.Wave) bool { return w.Name == is.Wave })):] {
@@ -192,7 +190,7 @@ func Retry(in *Input, seen string) (*Order, error) {
 	case !rollout.Listed(newest, is.FailedRevisions):
 		return nil, in.refuse("revision %s has not failed: the rollout of %s is %s", newest, is.Revision, is.Phase)
 	case in.undone():
-		return nil, in.refuse("revision %s is undone: %s first", newest, command(in.Set, "resume", ""))
+		return nil, in.refuse("revision %s is undone: %s first", newest, command(in.Set, "redo", ""))
 	}
 	then := "it begins again with wave " + strategy.Waves()[0].Name
 	if strategy.AtOnce() {
@@ -225,7 +223,7 @@ func Undo(in *Input, to string, now bool) (*Order, error) {
 	order := in.annotate(hubv1.UndoAnnotation, value, "the clusters get revision %s (number %d) again, %s; this holds until the set changes%s",
 		target.Name, target.Revision, how, in.held())
 	order.Notes = append(order.Notes, fmt.Sprintf("the set itself (Git) stays ahead, with revision %s: revert it there, or take the undo "+
-		"off by %s", newest, command(in.Set, "resume", "")))
+		"off by %s", newest, command(in.Set, "redo", "")))
 	if rollout.Listed(target.Name, is.FailedRevisions) {
 		order.Notes = append(order.Notes, fmt.Sprintf("revision %s has failed before", target.Name))
 	}
@@ -250,7 +248,7 @@ func (in *Input) target(to string) (*appsv1.ControllerRevision, error) {
 	case at < 0:
 		return nil, in.refuse("there is no revision %q; by number and name the set has: %s", to, in.known())
 	case identity.SameContent(in.Revisions[at].Name, newest):
-		return nil, in.refuse("revision %s is what the set has; the clusters get it by %s", in.Revisions[at].Name, command(in.Set, "resume", ""))
+		return nil, in.refuse("revision %s is what the set has; the clusters get it by %s", in.Revisions[at].Name, command(in.Set, "redo", ""))
 	}
 	return &in.Revisions[at], nil
 }
@@ -277,12 +275,12 @@ func (in *Input) known() string {
 	return cmp.Or(strings.Join(out, ", "), "none")
 }
 
-// Resume takes an undo back. If nothing is undone, and the set is paused, that is what somebody means.
-func Resume(in *Input) (*Order, error) {
+// Redo takes an undo back.
+func Redo(in *Input) (*Order, error) {
 	newest := in.Set.Status.Revision
 	if in.Set.Annotations[hubv1.UndoAnnotation] == "" {
 		if in.Set.Spec.Pause != nil {
-			return Unpause(in)
+			return nil, in.refuse("nothing is undone, but the set is paused: %s", resume(in.Set))
 		}
 		if is := in.state(); rollout.Listed(newest, is.FailedRevisions) {
 			return nil, in.refuse("nothing is undone: revision %s failed, and %s rolls it out again", newest, command(in.Set, "retry", ""))

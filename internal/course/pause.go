@@ -18,11 +18,8 @@ func Pause(in *Input, until, reason string) (*Order, error) {
 	if in.Set.DeletionTimestamp != nil {
 		return nil, in.refuse("the set is being deleted")
 	}
-	if reason = excerpt.Line(reason); reason == "" {
-		return nil, in.refuse("say why: --reason TEXT")
-	}
-	pause := map[string]any{"reason": reason, "until": nil}
-	text := "until somebody ends that: " + command(in.Set, "unpause", "")
+	pause := spec(reason)
+	text := "until you resume it: " + resume(in.Set)
 	if until != "" {
 		end, err := EndOf(until, in.Now)
 		if err != nil {
@@ -37,6 +34,15 @@ func Pause(in *Input, until, reason string) (*Order, error) {
 	}
 	order.Notes = in.ofGit("this pause is not in Git, and %s leaves it as it is", "%s has spec.pause in Git, and sets it back: write it there")
 	return order, nil
+}
+
+// spec returns spec.pause with a reason, if there is one, and without an end.
+func spec(reason string) map[string]any {
+	pause := map[string]any{"reason": nil, "until": nil}
+	if reason = excerpt.Line(reason); reason != "" {
+		pause["reason"] = reason
+	}
+	return pause
 }
 
 // EndOf returns the time that somebody means by a time or a duration.
@@ -54,8 +60,8 @@ func EndOf(until string, now time.Time) (time.Time, error) {
 	return end, nil
 }
 
-// Unpause removes spec.pause.
-func Unpause(in *Input) (*Order, error) {
+// Resume removes spec.pause.
+func Resume(in *Input) (*Order, error) {
 	if in.Set.Spec.Pause == nil {
 		return nil, in.refuse("it is not paused")
 	}

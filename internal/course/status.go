@@ -133,17 +133,17 @@ func (in *Input) ways(is *hubv1.RolloutStatus) []string {
 	case hubv1.RolloutSoaking, hubv1.RolloutWaitingForWindow:
 		return []string{command(set, "expedite", this+" --reason TEXT")}
 	case hubv1.RolloutPaused:
-		return []string{command(set, "unpause", "")}
+		return []string{resume(set)}
 	case hubv1.RolloutFailed:
 		return []string{"a new revision in Git", command(set, "retry", this), command(set, "undo", "")}
 	case hubv1.RolloutRolledBack:
 		if in.undone() {
-			return []string{"a new revision in Git", command(set, "resume", "")}
+			return []string{"a new revision in Git", command(set, "redo", "")}
 		}
 		return []string{"a new revision in Git", command(set, "retry", "--revision "+set.Status.Revision)}
 	case hubv1.RolloutRollingBack:
 		if in.undone() {
-			return []string{command(set, "resume", "")}
+			return []string{command(set, "redo", "")}
 		}
 	}
 	return nil

@@ -122,7 +122,7 @@ func (t *terminal) inside(in *Inside) {
 		}
 	}
 	if len(objects) > n {
-		t.line("        … and %d more objects (--all shows them)", len(objects)-n)
+		t.line("        … and %d more objects (--full shows them)", len(objects)-n)
 	}
 }
 

@@ -39,7 +39,7 @@ func Markdown(w io.Writer, r *Result, most int) error {
 		out.WriteString("\n" + s.text)
 	}
 	if left > 0 {
-		fmt.Fprintf(&out, "\n… and %s more, about %s: they do not fit here. `chandler diff --output text --all` shows them.\n",
+		fmt.Fprintf(&out, "\n… and %s more, about %s: they do not fit here. `chandler diff --output text --full` shows them.\n",
 			status.Count(left, "section"), status.Count(clusters, "cluster"))
 	}
 	if _, err := io.WriteString(w, cut(out.String(), most)); err != nil {

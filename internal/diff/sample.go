@@ -41,7 +41,7 @@ func (r *Result) Sample(names []string, most int) (picks []Pick, left string, er
 	for _, p := range picks[most:] {
 		clusters += p.Clusters
 	}
-	left = fmt.Sprintf("only the first %d clusters of the sample are tried, and %s, which stand for %s, are not: name clusters by --clusters",
+	left = fmt.Sprintf("only the first %d clusters of the sample are tried, and %s, which stand for %s, are not: name clusters by --cluster",
 		most, status.Count(len(picks)-most, "other"), status.Count(clusters, "cluster"))
 	return picks[:most], left, nil
 }
@@ -76,9 +76,9 @@ func (r *Result) named(names []string) ([]Pick, error) {
 		}
 		switch {
 		case len(found) == 0:
-			return nil, fmt.Errorf("--clusters: there is no cluster %q on either side", name)
+			return nil, fmt.Errorf("--cluster: there is no cluster %q on either side", name)
 		case len(found) > 1:
-			return nil, fmt.Errorf("--clusters: there are %d clusters called %q: write one of %s", len(found), name, list(found))
+			return nil, fmt.Errorf("--cluster: there are %d clusters called %q: write one of %s", len(found), name, list(found))
 		case slices.ContainsFunc(out, func(p Pick) bool { return p.Cluster == found[0] }):
 			continue
 		}
@@ -89,7 +89,7 @@ func (r *Result) named(names []string) ([]Pick, error) {
 		out = append(out, p)
 	}
 	if len(out) == 0 {
-		return nil, errors.New("--clusters: write the names of clusters")
+		return nil, errors.New("--cluster: write the names of clusters")
 	}
 	return out, nil
 }

@@ -114,7 +114,7 @@ func (t *terminal) groups(r *Result) {
 			clusters += p.clusters
 		}
 		t.line("")
-		t.line("… and %d more groups with %s (--all shows them)", len(rest), status.Count(clusters, "cluster"))
+		t.line("… and %d more groups with %s (--full shows them)", len(rest), status.Count(clusters, "cluster"))
 	}
 }
 

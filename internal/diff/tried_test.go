@@ -68,7 +68,7 @@ func TestSample(t *testing.T) {
 		err   string
 	}{
 		"one of each":   {most: 10, want: "fleet/c2 3 region=eu, fleet/c3 2 region=us, fleet/c8 5 5 groups that differ in values"},
-		"too many":      {most: 1, want: "fleet/c2 3 region=eu", left: "only the first 1 clusters of the sample are tried, and 2 others, which stand for 7 clusters, are not: name clusters by --clusters"},
+		"too many":      {most: 1, want: "fleet/c2 3 region=eu", left: "only the first 1 clusters of the sample are tried, and 2 others, which stand for 7 clusters, are not: name clusters by --cluster"},
 		"by name":       {names: []string{"c3", "fleet/c3", "fleet/c1"}, most: 10, want: "fleet/c3 2 region=us, fleet/c1 3 region=eu"},
 		"no such":       {names: []string{"c33"}, most: 10, err: `there is no cluster "c33" on either side`},
 		"two of a name": {names: []string{"c1"}, most: 10, err: `there are 2 clusters called "c1": write one of fleet/c1, other/c1`},

@@ -129,13 +129,13 @@ func (s Set) fromHelm() (addon, source map[string]any, err error) {
 		set(spec, s.ChartVersion, "version")
 		body["chart"] = map[string]any{"spec": spec}
 	}
-	src := Source{Kind: sourcev1.HelmRepositoryKind, URL: repository, SecretRef: s.SecretRef, flag: "--from-helm"}
+	src := upstream{kind: sourcev1.HelmRepositoryKind, url: repository, secretRef: s.SecretRef, flag: "--from-helm"}
 	if oci {
-		src = Source{Kind: sourcev1.OCIRepositoryKind, URL: s.FromHelm, SecretRef: s.SecretRef, flag: "--from-helm"}
+		src = upstream{kind: sourcev1.OCIRepositoryKind, url: s.FromHelm, secretRef: s.SecretRef, flag: "--from-helm"}
 		if isVersion(s.ChartVersion) {
-			src.Tag = s.ChartVersion
+			src.tag = s.ChartVersion
 		} else {
-			src.TagSemver = s.ChartVersion
+			src.tagSemver = s.ChartVersion
 		}
 	}
 	spec, err := src.spec()
@@ -146,7 +146,7 @@ func (s Set) fromHelm() (addon, source map[string]any, err error) {
 		spec["layerSelector"] = map[string]any{"mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip", "operation": "copy"}
 	}
 	s.release(body)
-	return s.named(chart, "helmRelease", body), map[string]any{"name": ref["name"], "kind": src.Kind, "spec": spec}, nil
+	return s.named(chart, "helmRelease", body), map[string]any{"name": ref["name"], "kind": src.kind, "spec": spec}, nil
 }
 
 // isVersion returns whether a text is one version, and not a range of them.
@@ -167,7 +167,7 @@ func (s Set) fromRepository(kind, url string) (addon, source map[string]any, err
 	if err != nil {
 		return nil, nil, err
 	}
-	src := Source{Kind: kind, URL: url, Branch: s.Branch, Tag: s.Tag, TagSemver: s.TagSemver, SecretRef: s.SecretRef, flag: flag}
+	src := upstream{kind: kind, url: url, branch: s.Branch, tag: s.Tag, tagSemver: s.TagSemver, secretRef: s.SecretRef, flag: flag}
 	if kind == sourcev1.GitRepositoryKind && s.Branch+s.Tag+s.TagSemver == "" {
 		return nil, nil, errors.New("which of its content? Write --branch, --tag or --tag-semver")
 	}

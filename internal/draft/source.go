@@ -3,118 +3,70 @@
 package draft
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/chandler-hub/chandler/internal/fluxspec"
 )
 
-// Source is what `create source` is asked for. The fields are those of the flags of `flux create source`.
-type Source struct {
-	Object
-	// Kind is GitRepository, HelmRepository or OCIRepository.
-	Kind string
-	URL  string
-	// Branch, Tag, TagSemver, Ref, Commit and Digest say what of it; the kind decides which of them it has.
-	Branch, Tag, TagSemver, Ref, Commit, Digest string
-	SecretRef, CertRef, ProxyRef                string
-	Provider                                    string
-	Insecure, PassCredentials, Submodules       bool
-	Interval, Timeout                           time.Duration
-
-	// flag is the one that holds the address; empty for --url.
+// upstream is what a set fetches.
+type upstream struct {
+	// kind is GitRepository, HelmRepository or OCIRepository.
+	kind, url              string
+	branch, tag, tagSemver string
+	secretRef              string
+	// flag is the one that holds the address.
 	flag string
 }
 
-// Make returns the source.
-func (s Source) Make() ([]*unstructured.Unstructured, error) {
-	if err := s.check(s.Kind); err != nil {
-		return nil, err
-	}
-	spec, err := s.spec()
-	if err != nil {
-		return nil, err
-	}
-	if problems := fluxspec.CheckSource(s.Kind, spec, fluxspec.Author{}); len(problems) > 0 {
-		return nil, fmt.Errorf("%s %s: spec.%s: %s", s.Kind, s.Name, problems[0].Path, problems[0].Message)
-	}
-	u := document(sourcev1.GroupVersion.String(), s.Kind, s.Object)
-	u.Object["spec"] = spec
-	return []*unstructured.Unstructured{u}, nil
-}
-
 // spec returns the spec of the source.
-func (s Source) spec() (map[string]any, error) {
-	if s.URL == "" {
-		return nil, errors.New("write its address: --url")
-	}
-	spec := map[string]any{"url": s.URL}
-	set(spec, s.Interval, "interval")
-	set(spec, s.Timeout, "timeout")
-	set(spec, s.SecretRef, "secretRef", "name")
-	set(spec, s.CertRef, "certSecretRef", "name")
-	set(spec, s.ProxyRef, "proxySecretRef", "name")
-	set(spec, s.Provider, "provider")
+func (s *upstream) spec() (map[string]any, error) {
+	spec := map[string]any{"url": s.url}
+	set(spec, s.secretRef, "secretRef", "name")
 	var err error
-	switch s.Kind {
+	switch s.kind {
 	case sourcev1.GitRepositoryKind:
 		err = s.git(spec)
 	case sourcev1.HelmRepositoryKind:
-		err = checkURL(cmp.Or(s.flag, "--url"), s.URL, "https", "http", "oci")
-		if strings.HasPrefix(s.URL, "oci://") {
+		err = checkURL(s.flag, s.url, "https", "http", "oci")
+		if strings.HasPrefix(s.url, "oci://") {
 			spec["type"] = sourcev1.HelmRepositoryTypeOCI
 		}
-		set(spec, s.PassCredentials, "passCredentials")
 	case sourcev1.OCIRepositoryKind:
 		err = s.oci(spec)
 	}
 	return spec, err
 }
 
-func (s Source) git(spec map[string]any) error {
-	if err := checkURL(cmp.Or(s.flag, "--url"), s.URL, "https", "http", "ssh"); err != nil {
+func (s *upstream) git(spec map[string]any) error {
+	if err := checkURL(s.flag, s.url, "https", "http", "ssh"); err != nil {
 		return err
 	}
-	set(spec, s.Submodules, "recurseSubmodules")
-	set(spec, s.Commit, "ref", "commit")
-	if s.Commit != "" { // Flux takes a branch with a commit, to fetch less
-		set(spec, s.Branch, "ref", "branch")
-		return one("--commit", s.Commit, "--tag", s.Tag, "--tag-semver", s.TagSemver, "--ref-name", s.Ref)
-	}
-	if err := one("--branch", s.Branch, "--tag", s.Tag, "--tag-semver", s.TagSemver, "--ref-name", s.Ref); err != nil {
+	if err := one("--branch", s.branch, "--tag", s.tag, "--tag-semver", s.tagSemver); err != nil {
 		return err
 	}
-	branch := s.Branch
-	if s.Tag+s.TagSemver+s.Ref == "" && branch == "" {
-		return errors.New("which of its content? Write --branch, --tag, --tag-semver, --ref-name or --commit")
+	if s.branch+s.tag+s.tagSemver == "" {
+		return errors.New("which of its content? Write --branch, --tag or --tag-semver")
 	}
-	set(spec, branch, "ref", "branch")
-	set(spec, s.Tag, "ref", "tag")
-	set(spec, s.TagSemver, "ref", "semver")
-	set(spec, s.Ref, "ref", "name")
+	set(spec, s.branch, "ref", "branch")
+	set(spec, s.tag, "ref", "tag")
+	set(spec, s.tagSemver, "ref", "semver")
 	return nil
 }
 
-func (s Source) oci(spec map[string]any) error {
-	if err := checkURL(cmp.Or(s.flag, "--url"), s.URL, "oci"); err != nil {
+func (s *upstream) oci(spec map[string]any) error {
+	if err := checkURL(s.flag, s.url, "oci"); err != nil {
 		return err
 	}
-	if err := one("--tag", s.Tag, "--tag-semver", s.TagSemver, "--digest", s.Digest); err != nil {
+	if err := one("--tag", s.tag, "--tag-semver", s.tagSemver); err != nil {
 		return err
 	}
-	if s.Tag+s.TagSemver+s.Digest == "" {
-		return errors.New("which of its content? Write --tag, --tag-semver or --digest")
+	if s.tag+s.tagSemver == "" {
+		return errors.New("which of its content? Write --tag or --tag-semver")
 	}
-	set(spec, s.Insecure, "insecure")
-	set(spec, s.Tag, "ref", "tag")
-	set(spec, s.TagSemver, "ref", "semver")
-	set(spec, s.Digest, "ref", "digest")
+	set(spec, s.tag, "ref", "tag")
+	set(spec, s.tagSemver, "ref", "semver")
 	return nil
 }
 

@@ -84,11 +84,11 @@ func (t Team) Make() ([]*unstructured.Unstructured, error) {
 		}
 		if ns == t.Namespace {
 			return nil, fmt.Errorf("hub namespace %q is the Team's own, a platform namespace: whoever writes there reaches every cluster. Name "+
-				"another one by --hub-namespace", ns)
+				"another one by --team-namespace", ns)
 		}
 		if strings.HasPrefix(ns, "kube-") || ns == metav1.NamespaceDefault {
 			return nil, fmt.Errorf("hub namespace %q is Kubernetes' own, and a team's people read Secrets in theirs: name another one by "+
-				"--hub-namespace", ns)
+				"--team-namespace", ns)
 		}
 		out = append(out, document("v1", "Namespace", Object{Name: ns}))
 		people, err := t.people(ns)

@@ -89,7 +89,7 @@ func (f *Fetcher) Do(ctx context.Context, r *Request) (*Content, error) {
 		}
 		return h.artifact(ctx, spec, r)
 	}
-	return nil, fmt.Errorf("a %s is not fetched: say by --source where a copy of its content is", r.Kind)
+	return nil, fmt.Errorf("a %s is not fetched: say by --local-sources where a copy of its content is", r.Kind)
 }
 
 func decode(spec map[string]any, into any) error {
@@ -117,7 +117,7 @@ func digest(raw []byte) string {
 func refused(url string, code int) error {
 	switch code {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Errorf("GET %s: %d %s. Credentials come by --auth-file, and a copy of the content by --source",
+		return fmt.Errorf("GET %s: %d %s. Credentials come by --auth-file, and a copy of the content by --local-sources",
 			url, code, http.StatusText(code))
 	}
 	return fmt.Errorf("GET %s: %d %s", url, code, http.StatusText(code))

@@ -156,7 +156,7 @@ func TestHelmRepository(t *testing.T) {
 		"1.9.0":  {chart: "web", version: "1.9.0", auth: auth},
 		"a":      {chart: "web", version: "3.x", auth: auth, err: "chart web: there is no version 3.x"},
 		"b":      {chart: "wep", version: "1.x", auth: auth, err: "the repository has no chart wep"},
-		"c":      {chart: "web", version: "1.x", err: "401 Unauthorized. Credentials come by --auth-file, and a copy of the content by --source"},
+		"c":      {chart: "web", version: "1.x", err: "401 Unauthorized. Credentials come by --auth-file, and a copy of the content by --local-sources"},
 	} {
 		got, err := do(t, &fetch.Request{Kind: "HelmRepository", Spec: map[string]any{"url": s.URL + "/charts"}, Chart: tc.chart, Version: tc.version, Auth: tc.auth})
 		switch {
@@ -250,7 +250,7 @@ func TestGit(t *testing.T) {
 		}
 	}
 	_, err = do(t, &fetch.Request{Kind: "GitRepository", Spec: map[string]any{"url": "ssh://git@git.example.org/fleet"}})
-	if err == nil || !strings.Contains(err.Error(), "only http and https are fetched from: say by --source where a clone is") {
+	if err == nil || !strings.Contains(err.Error(), "only http and https are fetched from: say by --local-sources where a clone is") {
 		t.Errorf("ssh: %v", err)
 	}
 	_, err = do(t, &fetch.Request{Kind: "GitRepository", Spec: map[string]any{"url": s.URL("none")}})

@@ -114,7 +114,7 @@ func (h *fetching) artifact(ctx context.Context, spec *sourcev1.OCIRepositorySpe
 	case ref.Digest != "":
 		name = ref.Digest
 	case ref.SemVer != "" && ref.SemverFilter != "":
-		return nil, errors.New("spec.ref.semverFilter is not known here: say by --source where a copy of the content is")
+		return nil, errors.New("spec.ref.semverFilter is not known here: say by --local-sources where a copy of the content is")
 	case ref.SemVer != "":
 		if name, err = tag(ctx, repo, ref.SemVer); err != nil {
 			return nil, err

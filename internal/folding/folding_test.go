@@ -257,7 +257,7 @@ func TestFold(t *testing.T) {
 				t.Fatal(err)
 			}
 			in := input(t, string(raw))
-			in.Targets = map[string]folding.Target{ // what --live would find out; only one of the inputs has such Secrets
+			in.Targets = map[string]folding.Target{ // what --from-cluster would find out; only one of the inputs has such Secrets
 				"fleet/b/": {Fingerprint: "b"}, "infra/copy-of-b/admin.conf": {Fingerprint: "b"}, "fleet/moved/": {Fingerprint: "old"},
 				"fleet/broken/": {Problem: "has no key \"value\""},
 			}

@@ -143,7 +143,7 @@ func (f *folder) state(m *member, spec map[string]any) string {
 		return "is suspended, and an add-on is not: `flux resume` it first, or leave it as it is"
 	case open(m.Object):
 		return "holds ${, which Flux replaces if spec.postBuild of what applies it says so: import the folder with that Kustomization, or " +
-			"--live"
+			"--from-cluster"
 	case !applied(m.Object):
 		return "is not Ready as it is written now, so what runs is something else, which nobody would remove after its adoption: let Flux " +
 			"finish first"

@@ -106,21 +106,6 @@ func Set(set *hubv1.AddonSet, now time.Time) Row {
 		age(set, now), number(set.Spec.Priority), set.Status.Revision, message)
 }
 
-// DeliveryColumns are those of `chandler get deliveries`.
-var DeliveryColumns = []page.Column{{Name: namespace}, {Name: "Name"}, {Name: "Cluster"}, {Name: "Set"}, {Name: "Ready"}, {Name: "Addons"},
-	{Name: "Reason"}, {Name: "Age"}, {Name: "Revision", Wide: true}, {Name: "Ready-Revision", Wide: true}, {Name: "Message"}}
-
-// Delivery returns the row of a delivery.
-func Delivery(d *hubv1.AddonDelivery, now time.Time) Row {
-	ready, reason, message := summary(d, d.DeletionTimestamp)
-	addons, failed := "", status.IsTrue(d, hubv1.StalledCondition)
-	if c := d.Status.AddonCounts; c != nil {
-		addons, failed = cmp.Or(c.Summary, status.Fraction(c.Ready, c.Total)), failed || c.Failed > 0
-	}
-	return row(d, failed, ready, 4, 7, d.Namespace, d.Name, d.Spec.RegistrationRef.Key().String(), d.Spec.AddonSetRef.Name, ready, addons,
-		reason, age(d, now), d.Status.ObservedRevision, d.Status.ReadyRevision, message)
-}
-
 // AddonColumns are those of `chandler get addons`.
 var AddonColumns = []page.Column{{Name: "Cluster"}, {Name: "Addon"}, {Name: "Set"}, {Name: "State"}, {Name: "Since"}, {Name: "Version"},
 	{Name: "Reason", Wide: true}, {Name: "Object", Wide: true}, {Name: "Message"}}

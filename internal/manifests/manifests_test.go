@@ -166,7 +166,7 @@ func TestRemoval(t *testing.T) {
 		"nobody would do it":     {manifests.Removal{Fleet: fleet, Addons: "remove"}, "no hub leads"},
 		"Flux would undo it":     {manifests.Removal{Fleet: fleet, Addons: "remove", Leads: true, Applied: []string{"AddonSet a/b"}}, "Flux applies AddonSet a/b"},
 		"another hub's sets":     {manifests.Removal{Fleet: fleet, Addons: "remove", Leads: true, Elsewhere: "x"}, "the sets are its"},
-		"another hub needs CRDs": {manifests.Removal{CRDs: true, Elsewhere: "x"}, "leave out --crds"},
+		"another hub needs CRDs": {manifests.Removal{CRDs: true, Elsewhere: "x"}, "leave out --delete-crds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := tc.r.Refuse(); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {

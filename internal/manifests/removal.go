@@ -40,7 +40,7 @@ func (r Removal) Refuse() error {
 	leaves := r.Addons == Remove || r.Addons == Orphan
 	switch {
 	case r.CRDs && r.Elsewhere != "":
-		return fmt.Errorf("another hub is on this management cluster, in namespace %s, and needs the CRDs: leave out --crds", r.Elsewhere)
+		return fmt.Errorf("another hub is on this management cluster, in namespace %s, and needs the CRDs: leave out --delete-crds", r.Elsewhere)
 	case len(r.Fleet) == 0:
 		return nil
 	case r.Addons == "":

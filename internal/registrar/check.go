@@ -106,8 +106,8 @@ func (r *Registrar) identity(_ context.Context, w *Work) error {
 			"administrator", where(r.Cluster))
 	}
 	if w.cluster.uid == w.hub.uid || r.Cluster.Host == r.HubConfig.Host {
-		return fmt.Errorf("the kubeconfig leads to the management cluster itself, at %s: write the one of a workload cluster in --kubeconfig, "+
-			"and say by --hub-kubeconfig or --hub-context where the hub is", where(r.Cluster))
+		return fmt.Errorf("the kubeconfig leads to the management cluster itself, at %s: write that of a workload cluster in "+
+			"--cluster-kubeconfig; --kubeconfig and --context say where the hub is", where(r.Cluster))
 	}
 	if w.hub.uid == "" {
 		w.Plan.Warnings = append(w.Plan.Warnings, "you may not read Namespace kube-system on the hub, so nobody knows before whether the "+
@@ -177,8 +177,8 @@ func (r *Registrar) registration(ctx context.Context, w *Work) error {
 	err := w.hub.client.Get(ctx, w.req.Name, reg)
 	switch {
 	case meta.IsNoMatchError(err):
-		return fmt.Errorf("the hub's API server has no ClusterRegistrations, so %w: choose another one by --hub-kubeconfig or "+
-			"--hub-context", live.ErrNoHub)
+		return fmt.Errorf("the hub's API server has no ClusterRegistrations, so %w: choose another one by --kubeconfig or "+
+			"--context", live.ErrNoHub)
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return fmt.Errorf("read ClusterRegistration %s: %w", w.req.Name, err)

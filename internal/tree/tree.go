@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tree shows what hangs on what: on a cluster its sets, their add-ons and the Flux objects; on a set its clusters.
+// Package tree shows what a cluster has: its sets, their add-ons and the Flux objects.
 package tree
 
 import (
@@ -161,25 +161,6 @@ func (c *Cluster) others(seen map[string]bool) []Node {
 	}
 	slices.SortFunc(out, func(a, b Node) int { return cmp.Compare(a.Text, b.Text) })
 	return out
-}
-
-// Set returns a set, and a line for each of its clusters.
-func Set(set *hubv1.AddonSet, deliveries []hubv1.AddonDelivery) *Node {
-	clusters := ""
-	if c := set.Status.Clusters; c != nil {
-		clusters = c.ReadySummary + " clusters Ready"
-	}
-	phase := ""
-	if r := set.Status.Rollout; r != nil && r.Phase != "" {
-		phase = "rollout " + string(r.Phase)
-	}
-	root := &Node{Text: line("AddonSet "+set.Namespace+"/"+set.Name, conditionText(set, hubv1.ReadyCondition), clusters, phase)}
-	for i := range deliveries {
-		d := &deliveries[i]
-		root.Under = append(root.Under, Node{Text: line(d.Spec.RegistrationRef.Key().String(), summary(d), d.Spec.RevisionName)})
-	}
-	slices.SortFunc(root.Under, func(a, b Node) int { return cmp.Compare(a.Text, b.Text) })
-	return root
 }
 
 // summary says how a delivery stands.

@@ -88,18 +88,3 @@ func TestCluster(t *testing.T) {
 		t.Errorf("what could not be read is not told:\n%s", got)
 	}
 }
-
-// TestSet: a line for each cluster.
-func TestSet(t *testing.T) {
-	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base"}}
-	set.Status = hubv1.AddonSetStatus{Conditions: ready("True", "Succeeded"), Clusters: &hubv1.ClusterCounts{ReadySummary: "1/2"},
-		Rollout: &hubv1.RolloutStatus{Phase: hubv1.RolloutSoaking}}
-	want := `AddonSet flux-system/base  Ready=True (Succeeded)  1/2 clusters Ready  rollout Soaking
-├─ fleet/berlin  Ready=True (AddonsReady)  1/2 add-ons Ready  base-1111111111-e3
-└─ fleet/paris  Ready=Unknown  1/2 add-ons Ready  base-1111111111-e3
-`
-	got := print(t, tree.Set(set, []hubv1.AddonDelivery{delivery("base", "paris", nil), delivery("base", "berlin", ready("True", "AddonsReady"))}))
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}

@@ -26,14 +26,14 @@ type Confirmation struct {
 	MayNot  bool
 	// Revisions can be undone to.
 	Revisions   []Revision
-	NeedsReason bool
+	TakesReason bool
 }
 
 // NewConfirmation says what the order of a wish does to how many clusters.
 func NewConfirmation(in *course.Input, w Wish, may bool, problem string) *Confirmation {
 	set := in.Set
 	c := &Confirmation{Namespace: set.Namespace, Name: set.Name, URL: SetURL(set.Namespace, set.Name, "order", w.Verb),
-		Back: SetURL(set.Namespace, set.Name), Wish: w, MayNot: !may, NeedsReason: w.Verb == "pause" || w.Verb == "expedite",
+		Back: SetURL(set.Namespace, set.Name), Wish: w, MayNot: !may, TakesReason: w.Verb == "pause" || w.Verb == "expedite",
 		Notes: slices.Clone(in.Notes), Problem: excerpt.Line(problem)}
 	c.Wish.Seen = Seen(set)
 	for _, v := range Verbs {
@@ -86,9 +86,9 @@ func concerns(in *course.Input, w Wish) string {
 	switch w.Verb {
 	case "approve":
 		return approves(look, cmp.Or(w.Wave, look.State.Wave))
-	case "expedite", "unpause":
+	case "expedite", "resume":
 		return say(count("Pending"), " still has to get the revision.", " still have to get the revision.")
-	case "retry", "resume":
+	case "retry", "redo":
 		return say(course.Without(in, in.Set.Status.Revision), " has another revision, and gets it.", " have another revision, and get it.")
 	case "undo":
 		target, err := course.Target(in, w.To)

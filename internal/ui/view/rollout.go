@@ -95,8 +95,8 @@ func ClassOfPhase(p hubv1.RolloutPhase) Class {
 
 // Verbs are the orders that can be given, with the words on their buttons.
 var Verbs = []struct{ Verb, Text string }{
-	{"approve", "Approve"}, {"expedite", "Expedite"}, {"retry", "Retry"}, {"undo", "Undo"}, {"resume", "Take the undo off"},
-	{"pause", "Pause"}, {"unpause", "End the pause"},
+	{"approve", "Approve"}, {"expedite", "Expedite"}, {"retry", "Retry"}, {"undo", "Undo"}, {"redo", "End the undo"},
+	{"pause", "Pause"}, {"resume", "Resume"},
 }
 
 // Wish is what somebody wants to order, as a form says it.
@@ -122,12 +122,12 @@ func Order(in *course.Input, w Wish) (*course.Order, error) {
 		return course.Retry(in, in.Set.Status.Revision)
 	case "undo":
 		return course.Undo(in, w.To, w.Now)
-	case "resume":
-		return course.Resume(in)
+	case "redo":
+		return course.Redo(in)
 	case "pause":
 		return course.Pause(in, w.Until, w.Reason)
 	}
-	return course.Unpause(in)
+	return course.Resume(in)
 }
 
 // Seen is what a person has seen of a set who gives an order: which edit of it, its revisions, and where its rollout is. It is one line

@@ -33,8 +33,8 @@ reason: NewArtifact
 message: stored fetched index
 count: 3`
 
-// TestLogs: a story has the events, the conditions and the history of one add-on, in order of time, and nothing of another one.
-func TestLogs(t *testing.T) {
+// TestStory: a story has the events, the conditions and the history of one add-on, in order of time, and nothing of another one.
+func TestStory(t *testing.T) {
 	h := newSmallHub(t, smallFleet(t)+storied)
 	for _, u := range h.objects {
 		if u.GetName() == "edge3-cert-manager-77aa" && u.GetKind() == "HelmRelease" {
@@ -46,11 +46,11 @@ func TestLogs(t *testing.T) {
 			change(t, u, "spec", `{"chart": {"spec": {"chart": "cert-manager", "sourceRef": {"kind": "HelmRepository", "name": "jetstack"}}}}`)
 		}
 	}
-	out, errs, code := runSmall(t, "logs edge3 cert-manager")
+	out, errs, code := runSmall(t, "events edge3 cert-manager")
 	if code != 0 || errs != "" {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
-	golden(t, "logs.txt", out)
+	golden(t, "story.txt", out)
 	if asked := h.lines("secrets"); len(asked) > 0 {
 		t.Errorf("it asked %q", asked)
 	}
@@ -60,17 +60,16 @@ func TestLogs(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"logs edge3 cert-manager --tail 1": "older lines are left out",
-		"logs edge3 nothing":               `cluster fleet/edge3 has no add-on "nothing": chandler explain edge3 nothing says why`,
-		"logs edge3":                       "chandler logs CLUSTER ADDON",
-		"logs nobody cert-manager":         `there is no cluster "nobody"`,
+		"events edge3 cert-manager --tail 1": "older lines are left out",
+		"events edge3 nothing":               `cluster fleet/edge3 has no add-on "nothing": chandler explain edge3 nothing says why`,
+		"events nobody cert-manager":         `there is no cluster "nobody"`,
 	} {
 		if out, errs, _ := runSmall(t, args); !strings.Contains(errs, want) || strings.Count(out, "\n") > 2 {
 			t.Errorf("%s: %s\n%s", args, errs, out)
 		}
 	}
 	h.forbidden = "/namespaces/flux-system/events"
-	if out, errs, code := runSmall(t, "logs edge3 cert-manager"); code != 0 || !strings.Contains(errs, "you may not list the events in namespace flux-system") || !strings.Contains(out, "Helm release cm/cm") {
+	if out, errs, code := runSmall(t, "events edge3 cert-manager"); code != 0 || !strings.Contains(errs, "you may not list the events in namespace flux-system") || !strings.Contains(out, "Helm release cm/cm") {
 		t.Errorf("without the right to read events: exit code %d, %s\n%s", code, errs, out)
 	}
 }
@@ -85,13 +84,13 @@ func change(t *testing.T, u *unstructured.Unstructured, field, text string) {
 	u.Object[field] = value
 }
 
-// TestLogsAreFollowed: what is told and what changes is shown once, and Ctrl-C is no error.
-func TestLogsAreFollowed(t *testing.T) {
+// TestStoryAreFollowed: what is told and what changes is shown once, and Ctrl-C is no error.
+func TestStoryAreFollowed(t *testing.T) {
 	h := newSmallHub(t, smallFleet(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	cmd, out := newCommand(), &heard{}
-	cmd.SetArgs([]string{"logs", "edge3", "cert-manager", "-f"})
+	cmd.SetArgs([]string{"events", "edge3", "cert-manager", "--follow"})
 	cmd.SetOut(out)
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.ExecuteContext(ctx) }()

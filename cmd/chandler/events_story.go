@@ -22,56 +22,21 @@ import (
 	"github.com/chandler-hub/chandler/internal/request"
 )
 
-// logsOptions are the flags of `chandler logs`.
-type logsOptions struct {
-	hubOptions
-	watch, follow bool
-	tail          int
-	cmd           *cobra.Command
-	list          *page.List
-	story         *chronicle.Story
+// storyOptions are what `chandler events CLUSTER ADDON` needs.
+type storyOptions struct {
+	*hubOptions
+	follow bool
+	tail   int
+	cmd    *cobra.Command
+	list   *page.List
+	story  *chronicle.Story
 	// looked is when the deliveries to the cluster were listed last.
 	looked time.Time
 	// shown are the lines that were printed or left out, and said the notes.
 	shown, said map[string]bool
 }
 
-func logsCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "logs CLUSTER ADDON",
-		Short: "Tell the story of an add-on on a cluster, in order of time",
-		Long: `Tells what has happened to one add-on on one cluster, the newest last: what the hub has told of the cluster, the set and what
-it delivers there; what Flux has told of the HelmRelease or Kustomization and its sources; when the conditions of all these became what they
-are; and which revisions of the release Helm has applied, with the version of the chart and how that went.
-
-With -w or -f it goes on, and prints what happens, each thing once. Events are kept for an hour, unless your API server is told otherwise;
-conditions and Helm's history stay. It reads the management cluster alone, and no Secret: what the Pods say is on the workload cluster.
-
-CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces.`,
-		Example: `  chandler logs edge1 cert-manager
-  chandler logs fleet/edge1 cert-manager -f`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return fmt.Errorf("logs: write a cluster and one of its add-ons: chandler logs CLUSTER ADDON")
-			}
-			return nil
-		},
-	}
-	o := &logsOptions{cmd: cmd, shown: map[string]bool{}, said: map[string]bool{}}
-	o.add(cmd)
-	cmd.ValidArgsFunction = o.completeAddon
-	f := cmd.Flags()
-	f.BoolVarP(&o.watch, "watch", "w", false, "go on, and print what happens")
-	f.BoolVarP(&o.follow, "follow", "f", false, "the same as --watch")
-	f.IntVar(&o.tail, "tail", 200, "how many lines of what has been to print at the most, the newest; 0 is without a limit")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o.list = &page.List{Columns: chronicle.StoryColumns, Colour: coloured(cmd.OutOrStdout())}
-		return o.run(cmd.Context(), args[0], args[1])
-	}
-	return cmd
-}
-
-func (o *logsOptions) run(ctx context.Context, cluster, addon string) error {
+func (o *storyOptions) run(ctx context.Context, cluster, addon string) error {
 	if err := o.connect(ctx); err != nil {
 		return err
 	}
@@ -100,7 +65,7 @@ func (o *logsOptions) run(ctx context.Context, cluster, addon string) error {
 			o.isNew(entries[i].Row())
 		}
 	}
-	if err := o.print(entries); err != nil || !o.watch && !o.follow {
+	if err := o.print(entries); err != nil || !o.follow {
 		return err
 	}
 	err = o.goOn(ctx, versions)
@@ -114,7 +79,7 @@ func (o *logsOptions) run(ctx context.Context, cluster, addon string) error {
 const relisted = 30 * time.Second
 
 // read reads the objects of the story. Which deliveries there are is asked seldom: of many clusters that is work for the API server.
-func (o *logsOptions) read(ctx context.Context) error {
+func (o *storyOptions) read(ctx context.Context) error {
 	s := o.story
 	if time.Since(o.looked) > relisted {
 		all, err := o.deliveries(ctx, s.Registration)
@@ -172,7 +137,7 @@ func reread[T client.Object](ctx context.Context, c client.Client, was, empty T)
 }
 
 // object reads one of Flux's; nil if it is not there, or may not be read, which is said once.
-func (o *logsOptions) object(ctx context.Context, of *request.Object) (*unstructured.Unstructured, error) {
+func (o *storyOptions) object(ctx context.Context, of *request.Object) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(of.Kind)
 	switch err := o.client.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, u); {
@@ -187,7 +152,7 @@ func (o *logsOptions) object(ctx context.Context, of *request.Object) (*unstruct
 	return u, nil
 }
 
-func (o *logsOptions) note(text string) {
+func (o *storyOptions) note(text string) {
 	if !o.said[text] {
 		o.said[text] = true
 		sayLine(o.cmd.ErrOrStderr(), "Note: %s", text)
@@ -195,14 +160,14 @@ func (o *logsOptions) note(text string) {
 }
 
 // about asks for the events of one object: the API server leaves out those of all the others.
-func (o *logsOptions) about(of chronicle.Subject) *live.Query {
+func (o *storyOptions) about(of chronicle.Subject) *live.Query {
 	return &live.Query{Client: o.client, Kinds: "Events", Namespace: of.Namespace,
 		List:    func() client.ObjectList { return &corev1.EventList{} },
 		Options: []client.ListOption{client.MatchingFields{"involvedObject.name": of.Name}}}
 }
 
 // past reads the events of one object. It returns the version to follow them from, or "" if nobody may read them.
-func (o *logsOptions) past(ctx context.Context, of chronicle.Subject, take func(*corev1.Event)) (string, error) {
+func (o *storyOptions) past(ctx context.Context, of chronicle.Subject, take func(*corev1.Event)) (string, error) {
 	version, err := o.about(of).Pages(ctx, func(objects []client.Object) error {
 		for _, object := range objects {
 			if e, ok := object.(*corev1.Event); ok {
@@ -225,7 +190,7 @@ type news struct {
 }
 
 // goOn prints what happens, until somebody ends it.
-func (o *logsOptions) goOn(ctx context.Context, versions map[chronicle.Subject]string) error {
+func (o *storyOptions) goOn(ctx context.Context, versions map[chronicle.Subject]string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	heard := make(chan news)
@@ -260,7 +225,7 @@ func (o *logsOptions) goOn(ctx context.Context, versions map[chronicle.Subject]s
 }
 
 // again reads the objects again, and listens to those that are new.
-func (o *logsOptions) again(ctx context.Context, versions map[chronicle.Subject]string, heard chan<- news) ([]chronicle.Entry, error) {
+func (o *storyOptions) again(ctx context.Context, versions map[chronicle.Subject]string, heard chan<- news) ([]chronicle.Entry, error) {
 	if err := o.read(ctx); err != nil {
 		return nil, err
 	}
@@ -282,7 +247,7 @@ func (o *logsOptions) again(ctx context.Context, versions map[chronicle.Subject]
 }
 
 // listen tells the events of one object. When the API server has forgotten where it was, it reads all of them again.
-func (o *logsOptions) listen(ctx context.Context, of chronicle.Subject, version string, heard chan<- news) {
+func (o *storyOptions) listen(ctx context.Context, of chronicle.Subject, version string, heard chan<- news) {
 	tell := func(n news) error {
 		select {
 		case heard <- n:
@@ -317,7 +282,7 @@ func (o *logsOptions) listen(ctx context.Context, of chronicle.Subject, version 
 }
 
 // print writes entries that have not been written yet.
-func (o *logsOptions) print(entries []chronicle.Entry) error {
+func (o *storyOptions) print(entries []chronicle.Entry) error {
 	var rows []page.Row
 	for i := range entries {
 		if row := entries[i].Row(); o.isNew(row) {
@@ -328,7 +293,7 @@ func (o *logsOptions) print(entries []chronicle.Entry) error {
 }
 
 // isNew returns whether a line has not been there yet, and keeps in mind that it has.
-func (o *logsOptions) isNew(row page.Row) bool {
+func (o *storyOptions) isNew(row page.Row) bool {
 	line := strings.Join(row.Cells, "\n")
 	if o.shown[line] {
 		return false

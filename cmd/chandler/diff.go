@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,7 +22,7 @@ type diffOptions struct {
 	hubOptions
 	chartOptions
 	against, revisions, fleetFiles []string
-	output                         string
+	output                         output
 	maxLength                      int
 	all, prune                     bool
 	// asked is the hub, if it is asked.
@@ -90,7 +89,7 @@ renders them in a process of its own. --live also tries the change on one cluste
 	f.StringArrayVar(&o.revisions, "revision", nil, "compare two revisions of a set on the hub: the old one first")
 	f.StringVar(&o.crds, "crds", "", crdsUsage)
 	f.BoolVar(&o.prune, "prune", false, "AddonSets and Teams that are on the hub and not in the files count as removed")
-	f.StringVarP(&o.output, "output", "o", "text", "text, markdown or json")
+	o.output.addOutput(cmd, "markdown")
 	f.IntVar(&o.maxLength, "max-length", 0, "longest Markdown to write, in bytes; 0 is without a limit")
 	f.BoolVar(&o.all, "full", false, "show every group, change and value in full")
 	o.addCharts(f)
@@ -159,8 +158,6 @@ func (o *diffOptions) input(cmd *cobra.Command) (*diff.Input, error) {
 		return nil, err
 	}
 	switch n := len(o.revisions); {
-	case !slices.Contains([]string{"text", "markdown", "json"}, o.output):
-		return nil, fmt.Errorf("diff: --output is %q: write text, markdown or json", o.output)
 	case len(o.clusters) > 0 && !o.live:
 		return nil, errors.New("diff: --cluster says where --live tries it: write --live too")
 	case len(o.sources)+len(o.oldOnes) > 0 && !o.live && !o.charts:
@@ -249,6 +246,8 @@ func (o *diffOptions) show(r *diff.Result) error {
 	switch o.output {
 	case "json":
 		err = diff.JSON(o.stdout, r)
+	case "yaml":
+		err = diff.YAML(o.stdout, r)
 	case "markdown":
 		err = diff.Markdown(o.stdout, r, o.maxLength)
 	default:

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -17,7 +15,7 @@ func doctorCommand() *cobra.Command {
 	flags := kubectlFlags()
 	flags.Namespace = nil // it looks at a whole hub
 	var at live.Examination
-	var output string
+	var format output
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the hub, Flux and the fleet, and say what to fix",
@@ -27,9 +25,6 @@ secrets. What you may not read is listed as not checked. docs/doctor.md explains
   chandler doctor --context management -o json`,
 		Args: onlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "text" && output != "json" {
-				return &exit{uncertain, fmt.Errorf("doctor: --output is %q: write text or json", output)}
-			}
 			config, err := reach(cmd.Context(), flags)
 			if err != nil {
 				return err
@@ -39,7 +34,7 @@ secrets. What you may not read is listed as not checked. docs/doctor.md explains
 				return &exit{uncertain, err}
 			}
 			report := doctor.Examine(facts)
-			if err := showReport(cmd.OutOrStdout(), report, output); err != nil {
+			if err := showReport(cmd.OutOrStdout(), report, format); err != nil {
 				return &exit{uncertain, err}
 			}
 			if report.Errors > 0 {
@@ -50,20 +45,15 @@ secrets. What you may not read is listed as not checked. docs/doctor.md explains
 	}
 	f := cmd.Flags()
 	flags.AddFlags(f)
-	f.StringVarP(&output, "output", "o", "text", "text or json")
+	format.addOutput(cmd)
 	addHubNamespace(f, &at.HubNamespace)
 	f.StringVar(&at.FluxNamespace, "flux-namespace", "flux-system", "namespace of Flux")
 	return cmd
 }
 
-func showReport(out io.Writer, report doctor.Report, output string) error {
-	if output == "text" {
+func showReport(out io.Writer, report doctor.Report, format output) error {
+	if format.isText() {
 		return report.Page(coloured(out)).Flush(out)
 	}
-	raw, err := json.MarshalIndent(report, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	_, err = fmt.Fprintf(out, "%s\n", raw)
-	return err
+	return format.write(out, report)
 }

@@ -19,7 +19,7 @@ func TestDoctorNotReached(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"doctor --kubeconfig " + config:                "no hub at https://127.0.0.1:1: it refuses the connection; is the kubeconfig right?",
-		"doctor -o wide --kubeconfig " + config:        `--output is "wide": write text or json`,
+		"doctor -o wide --kubeconfig " + config:        `--output is "wide": write text, json or yaml`,
 		"doctor --context none --kubeconfig " + config: "find the hub",
 	} {
 		cmd := newCommand()

@@ -26,6 +26,7 @@ type eventsOptions struct {
 	hubOptions
 	follow bool
 	tail   int
+	output output
 	list   *page.List
 	cmd    *cobra.Command
 	// shown are the resource versions of the events that were printed, while it follows.
@@ -60,6 +61,13 @@ NAME is NAME or NAMESPACE/NAME. If there is both a cluster and a set, write clus
 	f := cmd.Flags()
 	f.BoolVar(&o.follow, "follow", false, "go on, and print new events")
 	f.IntVar(&o.tail, "tail", 200, "how many of the newest lines to print; 0 is all")
+	o.output.addOutput(cmd)
+	wants(cmd, func() error {
+		if o.follow && !o.output.isText() {
+			return errors.New("events: --follow prints lines: leave out -o, or --follow")
+		}
+		return nil
+	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := o.oneOrAll(cmd); err != nil {
 			return err
@@ -87,7 +95,8 @@ func ofAddon(args []string) (cluster, addon string, both bool) {
 
 // storyOf shows the events of one add-on on one cluster.
 func (o *eventsOptions) storyOf(cluster, addon string) error {
-	s := &storyOptions{hubOptions: &o.hubOptions, follow: o.follow, tail: o.tail, cmd: o.cmd, shown: map[string]bool{}, said: map[string]bool{}}
+	s := &storyOptions{hubOptions: &o.hubOptions, follow: o.follow, tail: o.tail, output: o.output, cmd: o.cmd}
+	s.shown, s.said = map[string]bool{}, map[string]bool{}
 	s.list = &page.List{Columns: chronicle.StoryColumns, Colour: coloured(o.cmd.OutOrStdout())}
 	return s.run(o.cmd.Context(), cluster, addon)
 }
@@ -163,6 +172,8 @@ func (o *eventsOptions) run(ctx context.Context, scope *chronicle.Scope) error {
 			return nil // somebody has seen enough
 		case err != nil:
 			return err
+		case !o.output.isText():
+			return nil
 		case !o.follow && len(found) == 0:
 			fmt.Fprintln(o.cmd.ErrOrStderr(), "No events found.")
 			return nil
@@ -198,6 +209,13 @@ func (o *eventsOptions) read(ctx context.Context, scope *chronicle.Scope, namesp
 
 // print writes events that have not been written yet as they are.
 func (o *eventsOptions) print(events []corev1.Event) error {
+	if !o.output.isText() {
+		d := chronicle.Document{Items: []chronicle.Happened{}}
+		for i := range events {
+			d.Items = append(d.Items, chronicle.Of(&events[i]))
+		}
+		return o.output.write(o.cmd.OutOrStdout(), d)
+	}
 	events = slices.DeleteFunc(events, func(e corev1.Event) bool { return o.follow && o.shown[e.UID] == e.ResourceVersion })
 	rows := make([]page.Row, len(events))
 	for i := range events {

@@ -27,6 +27,7 @@ type storyOptions struct {
 	*hubOptions
 	follow bool
 	tail   int
+	output output
 	cmd    *cobra.Command
 	list   *page.List
 	story  *chronicle.Story
@@ -283,6 +284,15 @@ func (o *storyOptions) listen(ctx context.Context, of chronicle.Subject, version
 
 // print writes entries that have not been written yet.
 func (o *storyOptions) print(entries []chronicle.Entry) error {
+	if !o.output.isText() {
+		d := chronicle.Document{Items: []chronicle.Happened{}}
+		for i := range entries {
+			if o.isNew(entries[i].Row()) {
+				d.Items = append(d.Items, entries[i].Happened())
+			}
+		}
+		return o.output.write(o.cmd.OutOrStdout(), d)
+	}
 	var rows []page.Row
 	for i := range entries {
 		if row := entries[i].Row(); o.isNew(row) {

@@ -19,7 +19,8 @@ import (
 type explainOptions struct {
 	genericiooptions.IOStreams
 	hubOptions
-	tree bool
+	tree   bool
+	output output
 }
 
 func explainCommand() *cobra.Command {
@@ -52,6 +53,13 @@ CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces
 	o.add(cmd)
 	o.addIdentity(cmd)
 	cmd.Flags().BoolVar(&o.tree, "tree", false, "show sets, add-ons and Flux objects as a tree")
+	o.output.addOutput(cmd)
+	wants(cmd, func() error {
+		if o.tree && !o.output.isText() {
+			return errors.New("explain: --tree is text: leave out -o, or --tree")
+		}
+		return nil
+	})
 	cmd.ValidArgsFunction = o.completeAddon
 	return cmd
 }
@@ -68,11 +76,18 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if len(args) == 1 {
-		return explain.Cluster(in).Print(o.Out)
+		report := explain.Cluster(in)
+		if !o.output.isText() {
+			return o.output.write(o.Out, report)
+		}
+		return report.Print(o.Out)
 	}
 	report, err := explain.Addon(in, args[1])
 	if err != nil {
 		return err
+	}
+	if !o.output.isText() {
+		return o.output.write(o.Out, report)
 	}
 	return report.Print(o.Out)
 }

@@ -150,8 +150,8 @@ func optionsCommand() *cobra.Command {
 		Args:    onlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			hub, kubectls := commonFlags()
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "Flags of kubectl, to find the management cluster:\n%s\n\nFlags of the hub, to read files as the hub would:\n%s\n",
-				flagLines(kubectls), flagLines(hub))
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "Flags of kubectl, to find the management cluster:\n%s\n\n"+
+				"Flags of the hub, to read files as the hub would:\n%s\n", flagLines(kubectls), flagLines(hub))
 			return err
 		},
 	}

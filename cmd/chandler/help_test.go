@@ -270,6 +270,10 @@ func TestExitCodes(t *testing.T) {
 		"diff":                                                     2,
 		"export":                                                   0,
 		"version":                                                  0,
+		"version --client":                                         0,
+		"explain edge1 --tree -o json":                             2,
+		"events --follow -o json":                                  2,
+		"rollout history base -o table":                            2,
 		"completion nonsense":                                      2,
 	} {
 		if out, errs, code := runSmall(t, args); code != want {

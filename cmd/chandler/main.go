@@ -59,8 +59,8 @@ func newCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "chandler",
 		Short: "Add-ons for every cluster of a fleet, delivered by Flux",
-		Long: `Shows and steers a hub that delivers add-ons to every cluster of a fleet through Flux. Like kubectl, it works with your kubeconfig ` +
-			`and your permissions. Named kubectl-chandler, it is also kubectl chandler.`,
+		Long: `Shows and steers a hub that delivers add-ons to every cluster of a fleet through Flux. Like kubectl, it works
+with your kubeconfig and your permissions. Named kubectl-chandler, it is also kubectl chandler.`,
 		Example: `  chandler get clusters --failed
   chandler explain tenant1 cert-manager
   chandler rollout status cert-manager`,
@@ -130,17 +130,4 @@ func completeCommands(cmd *cobra.Command, args []string, begun string) (out []co
 		}
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
-}
-
-func versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "version",
-		Short:   "Show the versions of this command line, the hub and Flux",
-		Example: "  chandler version",
-		Args:    onlyFlags,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "chandler", version.Get())
-			return err
-		},
-	}
 }

@@ -42,16 +42,21 @@ reinstalled.`,
 	o := newRollout(cmd)
 	o.addHub(cmd)
 	o.addAll(cmd)
+	var format output
+	format.addOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := o.oneOrAll(cmd); err != nil {
 			return err
 		}
 		if len(args) == 0 {
-			return o.listHeld(cmd)
+			return o.listHeld(cmd, format)
 		}
 		in, err := o.held(cmd, args[0])
 		if err != nil {
 			return err
+		}
+		if !format.isText() {
+			return format.write(cmd.OutOrStdout(), items[course.HeldSet]{[]course.HeldSet{course.HeldDocument(in)}})
 		}
 		return course.HeldPage(in).Flush(cmd.OutOrStdout())
 	}
@@ -109,42 +114,50 @@ func (o *rolloutOptions) held(cmd *cobra.Command, name string) (*course.Input, e
 }
 
 // listHeld lists the sets whose guard holds something.
-func (o *rolloutOptions) listHeld(cmd *cobra.Command) error {
+func (o *rolloutOptions) listHeld(cmd *cobra.Command, format output) error {
 	if err := o.connect(cmd.Context()); err != nil {
 		return err
 	}
 	q := &live.Query{Client: o.client, Kinds: "AddonSets", Namespace: *o.flags.Namespace,
 		List: func() client.ObjectList { return &hubv1.AddonSetList{} }}
-	var rows []page.Row
+	held := []course.HeldSet{}
 	_, err := q.Pages(cmd.Context(), func(objects []client.Object) error {
 		for _, object := range objects {
 			set, ok := object.(*hubv1.AddonSet)
 			if !ok {
 				return errors.New("the API server listed something else than AddonSets")
 			}
-			held := set.Status.HeldRemovals
-			if held == nil {
-				continue
+			if set.Status.HeldRemovals != nil {
+				held = append(held, course.HeldOf(set))
 			}
-			since := "-"
-			if held.Since != nil {
-				since = page.Since(&held.Since.Time, now())
-			}
-			some := strings.Join(held.Sample, ", ")
-			if more := int(held.Count) - len(held.Sample); more > 0 {
-				some += fmt.Sprintf(" and %s", status.Count(more, "other cluster"))
-			}
-			rows = append(rows, page.Row{Cells: []string{set.Namespace, set.Name, strconv.Itoa(int(held.Count)), since, excerpt.Line(some)}})
 		}
 		return nil
 	})
 	switch {
 	case err != nil:
 		return err
-	case len(rows) == 0:
+	case !format.isText():
+		return format.write(cmd.OutOrStdout(), items[course.HeldSet]{held})
+	case len(held) == 0:
 		sayLine(cmd.ErrOrStderr(), "No held removals found.")
 		return nil
 	}
 	list := &page.List{Columns: []page.Column{{Name: "Namespace"}, {Name: "Set"}, {Name: "Clusters"}, {Name: "Since"}, {Name: "Would lose"}}}
-	return list.Write(cmd.OutOrStdout(), rows)
+	return list.Write(cmd.OutOrStdout(), heldRows(held))
+}
+
+func heldRows(held []course.HeldSet) (rows []page.Row) {
+	for _, h := range held {
+		since := "-"
+		if h.Since != nil {
+			since = page.Since(&h.Since.Time, now())
+		}
+		some := strings.Join(h.Sample, ", ")
+		if more := int(h.Clusters) - len(h.Sample); more > 0 {
+			some += fmt.Sprintf(" and %s", status.Count(more, "other cluster"))
+		}
+		namespace, name, _ := strings.Cut(h.Set, "/")
+		rows = append(rows, page.Row{Cells: []string{namespace, name, strconv.Itoa(int(h.Clusters)), since, excerpt.Line(some)}})
+	}
+	return rows
 }

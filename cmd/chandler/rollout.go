@@ -29,7 +29,8 @@ revision, so it never applies to another one. SET is NAME or NAMESPACE/NAME; wit
 		Example: `  chandler rollout status cert-manager
   chandler rollout approve cert-manager`,
 	}
-	return group(cmd, append([]*cobra.Command{rolloutStatusCommand(), rolloutPlanCommand(), rolloutHistoryCommand()}, rolloutOrderCommands()...)...)
+	return group(cmd, rolloutStatusCommand(), rolloutPlanCommand(), rolloutHistoryCommand(), approveCommand(), expediteCommand(),
+		retryCommand(), undoCommand(), redoCommand())
 }
 
 // rolloutOptions are what the commands of `chandler rollout` have in common.
@@ -98,6 +99,8 @@ func rolloutHistoryCommand() *cobra.Command {
 		Args:    oneSet("history"),
 	}
 	o := newRollout(cmd)
+	var format output
+	format.addOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		in, err := o.find(cmd.Context(), args[0])
 		if err != nil {
@@ -105,6 +108,9 @@ func rolloutHistoryCommand() *cobra.Command {
 		}
 		if err := read(cmd.Context(), in, o.reader.Revisions, o.reader.Deliveries); err != nil {
 			return err
+		}
+		if !format.isText() {
+			return format.write(cmd.OutOrStdout(), course.HistoryOf(in))
 		}
 		return course.History(in).Flush(cmd.OutOrStdout())
 	}

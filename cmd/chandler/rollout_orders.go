@@ -10,10 +10,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/course"
 )
 
-func rolloutOrderCommands() []*cobra.Command {
-	return []*cobra.Command{approveCommand(), expediteCommand(), retryCommand(), undoCommand(), redoCommand()}
-}
-
 func addSeen(cmd *cobra.Command, seen *string) {
 	cmd.Flags().StringVar(seen, "revision", "", "the revision that you mean; if the set has another one by now, nothing is changed")
 }

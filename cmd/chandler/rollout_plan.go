@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 
 func rolloutPlanCommand() *cobra.Command {
 	var files []string
+	var format output
 	cmd := &cobra.Command{
 		Use:   "plan (SET | -f FILE [SET])",
 		Short: "Show how the next revision would reach its clusters",
@@ -32,6 +34,7 @@ reads the hub or, with -f, files as chandler render does. In files every cluster
 	o := newRollout(cmd)
 	o.addHub(cmd)
 	addFiles(cmd.Flags(), &files)
+	format.addOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkFiles(namedFiles{"-f", files}); err != nil {
 			return err
@@ -41,7 +44,7 @@ reads the hub or, with -f, files as chandler render does. In files every cluster
 			if len(args) > 0 {
 				name = args[0]
 			}
-			return o.planFiles(cmd, files, name)
+			return o.planFiles(cmd, files, name, format)
 		}
 		in, err := o.find(cmd.Context(), args[0])
 		if err != nil {
@@ -50,17 +53,20 @@ reads the hub or, with -f, files as chandler render does. In files every cluster
 		if err := o.clusters(cmd, in); err != nil {
 			return err
 		}
-		p, err := course.Plan(in)
+		d, err := course.Plan(in)
 		if err != nil {
 			return err
 		}
-		return p.Flush(cmd.OutOrStdout())
+		if !format.isText() {
+			return format.write(cmd.OutOrStdout(), items[*course.PlanDocument]{[]*course.PlanDocument{d}})
+		}
+		return d.Page().Flush(cmd.OutOrStdout())
 	}
 	return cmd
 }
 
 // planFiles prints the plans of the sets of files. If there are errors it prints what it can, and returns how many there are.
-func (o *rolloutOptions) planFiles(cmd *cobra.Command, files []string, name string) error {
+func (o *rolloutOptions) planFiles(cmd *cobra.Command, files []string, name string, format output) error {
 	r := &renderOptions{files: files, stdin: cmd.InOrStdin(), stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr()}
 	inputs, err := r.read(cmd.Context())
 	if err != nil {
@@ -79,26 +85,41 @@ func (o *rolloutOptions) planFiles(cmd *cobra.Command, files []string, name stri
 	for _, text := range report.Errors {
 		r.fail(errors.New(text))
 	}
-	n := 0
+	n, all := 0, []*course.PlanDocument{}
 	for _, s := range sets {
 		full := s.Set.Namespace + "/" + s.Set.Name
 		if name != "" && name != full && name != s.Set.Name || *o.flags.Namespace != "" && *o.flags.Namespace != s.Set.Namespace {
 			continue
 		}
-		if n++; n > 1 {
-			fmt.Fprintln(r.stdout)
-		}
-		p, err := course.PlanOfFiles(&course.Input{Set: s.Set, Reach: s.Reach, Registrations: registrations, Now: r.preview.Now})
+		n++
+		d, err := course.PlanOfFiles(&course.Input{Set: s.Set, Reach: s.Reach, Registrations: registrations, Now: r.preview.Now})
 		if err != nil {
 			r.fail(fmt.Errorf("AddonSet %s: %w", full, err))
 			continue
 		}
-		if err := p.Flush(r.stdout); err != nil {
-			return err
-		}
+		all = append(all, d)
+	}
+	if err := showPlans(r.stdout, all, format); err != nil {
+		return err
 	}
 	if n == 0 && r.errors == 0 {
 		r.fail(errors.New("there is no such AddonSet in the files"))
 	}
 	return r.result()
+}
+
+// showPlans writes the plans of several sets.
+func showPlans(out io.Writer, plans []*course.PlanDocument, format output) error {
+	if !format.isText() {
+		return format.write(out, items[*course.PlanDocument]{plans})
+	}
+	for i, d := range plans {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		if err := d.Page().Flush(out); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -19,6 +19,7 @@ const again = 2 * time.Second
 
 func rolloutStatusCommand() *cobra.Command {
 	var clusters, wait bool
+	var format output
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "status SET",
@@ -36,6 +37,7 @@ fails or goes back.`,
 	f.BoolVar(&clusters, "per-cluster", false, "list each cluster with its wave and revision")
 	f.BoolVarP(&wait, "watch", "w", false, "watch for changes, until the rollout is complete")
 	addTimeout(f, &timeout, 0, "how long to watch")
+	format.addOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if timeout != 0 && !wait {
 			return &exit{uncertain, errors.New("rollout status: --timeout is how long to wait: write --watch too")}
@@ -53,6 +55,13 @@ fails or goes back.`,
 			if err := o.clusters(cmd, in); err != nil {
 				return err
 			}
+		}
+		if !format.isText() {
+			d, err := course.StatusOf(in, clusters)
+			if err != nil {
+				return err
+			}
+			return format.write(cmd.OutOrStdout(), d)
 		}
 		p, err := course.Status(in, clusters)
 		if err != nil {

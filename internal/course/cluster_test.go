@@ -27,12 +27,13 @@ func TestPauseCluster(t *testing.T) {
 	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "berlin"}}
 	for _, tc := range []struct{ until, reason, patch, says string }{
 		{"", "freeze", `{"spec":{"pause":{"reason":"freeze","until":null}}}`,
-			"ClusterRegistration fleet/berlin: paused; nothing is made, changed or removed there until somebody ends that: chandler resume cluster berlin -n fleet. What runs stays\n"},
+			"ClusterRegistration fleet/berlin: paused; nothing is made, changed or removed there until you resume it: chandler resume cluster berlin -n fleet. What runs stays\n"},
 		{"12h", "two\nlines", `{"spec":{"pause":{"reason":"two lines","until":"2026-06-02T00:00:00Z"}}}`,
 			"ClusterRegistration fleet/berlin: paused; nothing is made, changed or removed there until 2026-06-02T00:00:00Z. What runs stays\n"},
 		{"soon", "freeze", "", `fleet/berlin: --until "soon" is neither a time such as`},
 		{"2026-05-01T00:00:00Z", "freeze", "", "fleet/berlin: --until 2026-05-01T00:00:00Z is over"},
-		{"", " ", "", "say why: --reason TEXT"},
+		{"", " ", `{"spec":{"pause":{"reason":null,"until":null}}}`,
+			"ClusterRegistration fleet/berlin: paused; nothing is made, changed or removed there until you resume it: chandler resume cluster berlin -n fleet. What runs stays\n"},
 	} {
 		order, err := course.PauseCluster(reg, tc.until, tc.reason, noon)
 		if err != nil {

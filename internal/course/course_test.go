@@ -81,15 +81,16 @@ func play(t *testing.T, in *course.Input, words []string) string {
 		return ""
 	}
 	var p *page.Page
+	var d *course.PlanDocument
 	var order *course.Order
 	var err error
 	switch words[0] {
 	case "status":
-		p, err = course.Status(in, arg(1) == "--clusters")
+		p, err = course.Status(in, arg(1) == "--per-cluster")
 	case "plan":
-		p, err = course.Plan(in)
+		d, err = course.Plan(in)
 	case "plan-of-files":
-		p, err = course.PlanOfFiles(&course.Input{Set: in.Set, Reach: in.Reach, Registrations: in.Registrations, Now: in.Now})
+		d, err = course.PlanOfFiles(&course.Input{Set: in.Set, Reach: in.Reach, Registrations: in.Registrations, Now: in.Now})
 	case "history":
 		p = course.History(in)
 	case "approve":
@@ -118,6 +119,9 @@ func play(t *testing.T, in *course.Input, words []string) string {
 		t.Fatalf("what is %q", words[0])
 	}
 	var out strings.Builder
+	if d != nil {
+		p = d.Page()
+	}
 	switch {
 	case err != nil:
 		return "error: " + err.Error() + "\n"

@@ -20,14 +20,14 @@ func HeldPage(in *Input) *page.Page {
 	p, held := &page.Page{}, in.Set.Status.HeldRemovals
 	fields := []page.Field{{Name: "AddonSet", Text: in.key()}}
 	if held == nil {
-		page.Fields(p, append(fields, page.Field{Name: "Held", Text: "nothing"}))
+		p.Fields(append(fields, page.Field{Name: "Held", Text: "nothing"}))
 		return p
 	}
 	text := status.Count(held.Count, "cluster")
 	if held.Since != nil {
 		text += ", since " + ago(held.Since.Time, in.Now)
 	}
-	page.Fields(p, append(fields, page.Field{Name: "Held", Text: text}, page.Field{Name: "Hash", Text: held.Hash}))
+	p.Fields(append(fields, page.Field{Name: "Held", Text: text}, page.Field{Name: "Hash", Text: held.Hash}))
 	list, exact := Held(in)
 	if !exact {
 		p.Notes(append(append([]string{}, in.Notes...), errInexact.Error()))

@@ -14,9 +14,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/rollout"
 )
 
-// History lists the revisions of a set, and how many clusters have each.
-func History(in *Input) *page.Page {
-	p := &page.Page{}
+// HistoryOf lists the revisions of a set, and how many clusters have each.
+func HistoryOf(in *Input) *HistoryDocument {
 	has, ready := map[string]int{}, map[string]int{}
 	for i := range in.Deliveries {
 		d := &in.Deliveries[i]
@@ -28,22 +27,35 @@ func History(in *Input) *page.Page {
 			ready[d.Spec.RevisionName]++
 		}
 	}
-	var rows [][]string
-	row := func(name, number, age, marks string) {
-		rows = append(rows, []string{number, name, age, strconv.Itoa(has[name]), strconv.Itoa(ready[name]), marks})
-		delete(has, name)
-	}
+	out := &HistoryDocument{Set: in.key(), Revisions: []RevisionDocument{}, Notes: in.Notes}
 	for i := range in.Revisions {
 		r := &in.Revisions[i]
-		row(r.Name, strconv.FormatInt(r.Revision, 10), page.Since(&r.CreationTimestamp.Time, in.Now), strings.Join(in.marks(r.Name), ", "))
+		out.Revisions = append(out.Revisions, RevisionDocument{Name: r.Name, Number: r.Revision, Created: &r.CreationTimestamp,
+			Clusters: has[r.Name], Ready: ready[r.Name], Marks: in.marks(r.Name)})
+		delete(has, r.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(has)) {
-		row(name, "-", "-", "does not exist any more")
+		out.Revisions = append(out.Revisions, RevisionDocument{Name: name, Clusters: has[name], Ready: ready[name],
+			Marks: []string{"does not exist any more"}})
 	}
-	p.Line(fmt.Sprintf("AddonSet %s", in.key()))
-	p.Notes(in.Notes)
-	if len(rows) == 0 {
+	return out
+}
+
+// History is HistoryOf as a page.
+func History(in *Input) *page.Page {
+	p, d := &page.Page{}, HistoryOf(in)
+	p.Line(fmt.Sprintf("AddonSet %s", d.Set))
+	p.Notes(d.Notes)
+	if len(d.Revisions) == 0 {
 		p.Text("\nThe set has no revision yet.\n")
+	}
+	var rows [][]string
+	for _, r := range d.Revisions {
+		number, age := "-", "-"
+		if r.Created != nil {
+			number, age = strconv.FormatInt(r.Number, 10), page.Since(&r.Created.Time, in.Now)
+		}
+		rows = append(rows, []string{number, r.Name, age, strconv.Itoa(r.Clusters), strconv.Itoa(r.Ready), strings.Join(r.Marks, ", ")})
 	}
 	p.Table("", []string{"NUMBER", "REVISION", "AGE", "CLUSTERS", "READY", "MARKS"}, rows)
 	return p

@@ -166,8 +166,8 @@ func Expedite(in *Input, reason, seen string) (*Order, error) {
 	if is.Phase == hubv1.RolloutDone {
 		then = "clusters that it has skipped get it outside of the windows too"
 	}
-	order := in.annotate(hubv1.ExpediteAnnotation, strings.TrimSuffix(rollout.Expedition(is.Revision, reason), ": "), "revision %s is expedited; %s%s",
-		is.Revision, then, in.held())
+	value := strings.TrimSuffix(rollout.Expedition(is.Revision, reason), ": ")
+	order := in.annotate(hubv1.ExpediteAnnotation, value, "revision %s is expedited; %s%s", is.Revision, then, in.held())
 	orders, all := rollout.Read(in.Set.Annotations), strategy.Waves()
 	for _, w := range all[max(0, slices.IndexFunc(all, func(w rollout.Wave) bool { return w.Name == is.Wave })):] {
 		if w.Manual && is.Phase != hubv1.RolloutDone && !orders.Approves(is.Revision, w.Name) {

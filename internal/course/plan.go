@@ -21,7 +21,7 @@ import (
 const next, former = "next", "former"
 
 // Plan says how the next revision of a set would reach its clusters.
-func Plan(in *Input) (*page.Page, error) {
+func Plan(in *Input) (*PlanDocument, error) {
 	clusters, err := in.clusters()
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func Plan(in *Input) (*page.Page, error) {
 }
 
 // PlanOfFiles is Plan for a set that nothing is known of but files: its clusters count as healthy, and have an older revision.
-func PlanOfFiles(in *Input) (*page.Page, error) {
+func PlanOfFiles(in *Input) (*PlanDocument, error) {
 	clusters, err := in.clusters()
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func PlanOfFiles(in *Input) (*page.Page, error) {
 	return in.plan(clusters)
 }
 
-func (in *Input) plan(clusters []rollout.Cluster) (*page.Page, error) {
+func (in *Input) plan(clusters []rollout.Cluster) (*PlanDocument, error) {
 	engine, err := in.engine(clusters)
 	if err != nil {
 		return nil, err
@@ -57,22 +57,48 @@ func (in *Input) plan(clusters []rollout.Cluster) (*page.Page, error) {
 	}
 	views := rollout.Survey(engine, next)
 
-	p := &page.Page{}
-	page.Fields(p, in.planHeader(engine.Strategy))
-	p.Notes(in.Notes)
+	d := &PlanDocument{Set: in.key(), Strategy: in.planHeader(engine.Strategy), Clusters: []Start{}, Notes: slices.Clone(in.Notes)}
 	if is := in.state(); is.Phase != "" && !complete(&is) {
-		p.Notes([]string{fmt.Sprintf("this is about the next revision; the rollout of %s is %s: %s", is.Revision, is.Phase,
-			command(in.Set, "status", ""))})
+		d.Notes = append(d.Notes, fmt.Sprintf("this is about the next revision; the rollout of %s is %s: %s", is.Revision, is.Phase,
+			command(in.Set, "status", "")))
 	}
 	if len(clusters) == 0 {
-		p.Text("\nThe set selects no cluster.\n")
-		return p, nil
+		return d, nil
 	}
 	if !engine.Strategy.AtOnce() {
-		p.Table("", []string{"WAVE", "CLUSTERS", "AT ONCE", "MAY FAIL", "THEN"}, waveRows(views))
+		d.Waves = plannedWaves(views)
 	}
-	p.Table("", []string{"CLUSTER", "WAVE", "STARTS"}, startRows(views, first, engine.Strategy.AtOnce()))
-	return p, nil
+	d.Clusters = starts(views, first, engine.Strategy.AtOnce())
+	return d, nil
+}
+
+// Page returns a plan as people read it.
+func (d *PlanDocument) Page() *page.Page {
+	p := &page.Page{}
+	p.Fields(d.Strategy)
+	p.Notes(d.Notes)
+	if len(d.Clusters) == 0 {
+		p.Text("\nThe set selects no cluster.\n")
+		return p
+	}
+	var waves, starts [][]string
+	for _, w := range d.Waves {
+		var then []string
+		if w.SoakSeconds > 0 {
+			then = append(then, "soaks "+excerpt.Duration(time.Duration(w.SoakSeconds)*time.Second))
+		}
+		if w.Manual {
+			then = append(then, "waits for approval")
+		}
+		waves = append(waves, []string{w.Name, strconv.Itoa(w.Clusters), strconv.Itoa(w.AtOnce), strconv.Itoa(w.MayFail),
+			strings.Join(then, ", ")})
+	}
+	for _, s := range d.Clusters {
+		starts = append(starts, []string{s.Cluster, page.Dash(s.Wave), page.Dash(s.Starts)})
+	}
+	p.Table("", []string{"WAVE", "CLUSTERS", "AT ONCE", "MAY FAIL", "THEN"}, waves)
+	p.Table("", []string{"CLUSTER", "WAVE", "STARTS"}, starts)
+	return p
 }
 
 func (in *Input) planHeader(s *rollout.Strategy) []page.Field {
@@ -109,26 +135,16 @@ func (in *Input) planHeader(s *rollout.Strategy) []page.Field {
 	return fields
 }
 
-func waveRows(views []rollout.WaveView) [][]string {
-	var rows [][]string
+func plannedWaves(views []rollout.WaveView) (out []PlannedWave) {
 	for i := range views {
 		w := &views[i]
-		var then []string
-		if w.Soak > 0 {
-			then = append(then, "soaks "+excerpt.Duration(w.Soak))
-		}
-		if w.Manual {
-			then = append(then, "waits for approval")
-		}
 		n := len(w.Clusters)
-		rows = append(rows, []string{w.Name, strconv.Itoa(n), strconv.Itoa(min(w.AtOnce, n)), strconv.Itoa(min(w.MayFail, n)),
-			strings.Join(then, ", ")})
+		out = append(out, PlannedWave{w.Name, n, min(w.AtOnce, n), min(w.MayFail, n), int(w.Soak.Seconds()), w.Manual})
 	}
-	return rows
+	return out
 }
 
-func startRows(views []rollout.WaveView, first map[types.NamespacedName]bool, atOnce bool) [][]string {
-	var rows [][]string
+func starts(views []rollout.WaveView, first map[types.NamespacedName]bool, atOnce bool) (out []Start) {
 	begun := slices.IndexFunc(views, func(w rollout.WaveView) bool {
 		return slices.ContainsFunc(w.Clusters, func(c rollout.ClusterView) bool { return first[c.Key] })
 	})
@@ -137,7 +153,7 @@ func startRows(views []rollout.WaveView, first map[types.NamespacedName]bool, at
 			starts := ""
 			switch {
 			case atOnce:
-				starts, w.Name = "first", "-"
+				starts, w.Name = "first", ""
 			case first[c.Key]:
 				starts = "first"
 			case c.Later:
@@ -149,10 +165,10 @@ func startRows(views []rollout.WaveView, first map[types.NamespacedName]bool, at
 			case i > 0:
 				starts = "after wave " + views[i-1].Name
 			}
-			rows = append(rows, []string{c.Key.String(), w.Name, page.Dash(starts)})
+			out = append(out, Start{c.Key.String(), w.Name, starts})
 		}
 	}
-	return rows
+	return out
 }
 
 func pauseText(p *hubv1.RolloutPause) string {

@@ -33,7 +33,7 @@ func TestPlanOfAFewClusters(t *testing.T) {
 			t.Fatal(err)
 		}
 		var text strings.Builder
-		if err := p.Flush(&text); err != nil || !strings.Contains(text.String(), "Strategy:  "+tc.want) {
+		if err := p.Page().Flush(&text); err != nil || !strings.Contains(text.String(), "Strategy:  "+tc.want) {
 			t.Errorf("%s: %v, want %q:\n%s", name, err, tc.want, text.String())
 		}
 	}

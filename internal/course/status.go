@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/excerpt"
@@ -20,17 +19,13 @@ import (
 // Status says how the rollout of a set stands; clusters adds each cluster.
 func Status(in *Input, clusters bool) (*page.Page, error) {
 	p, is := &page.Page{}, in.state()
-	page.Fields(p, in.header(&is))
+	p.Fields(in.header(&is))
 	p.Notes(append(slices.Clone(in.Notes), in.doubts()...))
 	p.Table("", []string{"WAVE", "TOTAL", "DONE", "RUNNING", "FAILED", "SKIPPED", "STATE"}, waves(&is))
-	var failed [][]string
-	for _, text := range is.Failed {
-		name, why, _ := strings.Cut(text, " (")
-		failed = append(failed, []string{name, excerpt.Line(strings.TrimSuffix(why, ")"))})
-	}
+	failed := failedRows(&is)
 	p.Table("", []string{"FAILED", "WHY"}, failed)
 	if n := failures(&is); n > len(failed) {
-		p.Line(fmt.Sprintf("and %d more: %s", n-len(failed), command(in.Set, "status", "--clusters")))
+		p.Line(fmt.Sprintf("and %d more: %s", n-len(failed), command(in.Set, "status", "--per-cluster")))
 	}
 	p.Table("", []string{"FOLLOWS", "PINNED", "UPSTREAM"}, follows(in.Set))
 	if !clusters {

@@ -9,6 +9,8 @@ import (
 	"io"
 	"strings"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -257,6 +259,18 @@ func (p *Problem) line() string {
 		text += " (before and after)"
 	}
 	return text
+}
+
+// YAML writes a result as JSON does, as YAML.
+func YAML(w io.Writer, r *Result) error {
+	raw, err := yaml.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("write as YAML: %w", err)
+	}
+	if _, err := w.Write(raw); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
 }
 
 // JSON writes a result by the schema in docs/diff.schema.json.

@@ -19,19 +19,21 @@ import (
 
 // AddonReport describes one add-on on a cluster.
 type AddonReport struct {
+	Cluster string `json:"cluster" about:"namespace/name of the ClusterRegistration"`
+	Name    string `json:"addon"`
 	// Sentence names the state of the add-on, and the reason.
-	Sentence     string
-	Header       []Line
-	Dependencies []Row
+	Sentence     string `json:"sentence" about:"its state and the reason, in one line"`
+	Header       []Line `json:"header" about:"what the head of the text says"`
+	Dependencies []Row  `json:"dependencies,omitempty"`
 	// Others are the other sets and deliveries that have, or had, an add-on of this name.
-	Others    []Row
-	Overrides []Override
+	Others    []Row      `json:"others,omitempty" about:"other sets that have, or had, an add-on of this name"`
+	Overrides []Override `json:"overrides,omitempty" about:"overrides of the cluster"`
 	// Errors say why it cannot be rendered.
-	Errors    []string
-	Fields    []Field
-	Variables []Variable
-	Notes     []string
-	Now       time.Time
+	Errors    []string   `json:"errors,omitempty" about:"why it cannot be rendered"`
+	Fields    []Field    `json:"fields,omitempty" about:"fields of the Flux object"`
+	Variables []Variable `json:"variables,omitempty" about:"variables that its expressions read"`
+	Notes     []string   `json:"notes,omitempty" about:"what could not be read"`
+	Now       time.Time  `json:"-"`
 }
 
 // Addon explains one add-on. It returns an error if no set in reach has an add-on of that name.
@@ -42,7 +44,7 @@ func Addon(in *Input, name string) (*AddonReport, error) {
 		return nil, e.unknown(name)
 	}
 	main := claims[0]
-	r := &AddonReport{Sentence: e.sentence(main), Header: e.details(main), Notes: e.notes(), Now: in.Now}
+	r := &AddonReport{Cluster: clusterOf(in), Name: name, Sentence: e.sentence(main), Header: e.details(main), Notes: e.notes(), Now: in.Now}
 	for _, c := range claims[1:] {
 		r.Others = append(r.Others, c.row)
 	}

@@ -73,40 +73,46 @@ const (
 // Row is the state of one add-on of one set.
 type Row struct {
 	// Addon is empty if the row is about the set as a whole.
-	Addon string
+	Addon string `json:"addon,omitempty" about:"missing if it is about the set as a whole"`
 	// Set is namespace/name.
-	Set     string
-	State   hubv1.AddonState
-	Since   *time.Time
-	Version string
-	Why     string
+	Set     string           `json:"set,omitempty" about:"namespace/name of the AddonSet"`
+	State   hubv1.AddonState `json:"state"`
+	Since   *time.Time       `json:"since,omitempty"`
+	Version string           `json:"version,omitempty"`
+	Why     string           `json:"why,omitempty"`
 }
 
 // Line is a line of a header.
-type Line struct{ Name, Text string }
+type Line struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
 
 // Override is one of the registration's overrides, and whether it has an effect.
 type Override struct {
-	Addon string
+	Addon string `json:"addon"`
 	// State is InEffect, or why it has no effect: Over, Refused, NoAddon, NoEffect.
-	State string
-	Why   string
+	State string `json:"state" about:"InEffect, Over, Refused, NoAddon or NoEffect"`
+	Why   string `json:"why,omitempty"`
 }
 
 // ClusterReport describes all add-ons of a cluster.
 type ClusterReport struct {
-	Header    []Line
-	Rows      []Row
-	Overrides []Override
-	Notes     []string
-	Now       time.Time
+	Cluster   string     `json:"cluster" about:"namespace/name of the ClusterRegistration"`
+	Header    []Line     `json:"header" about:"what the head of the text says"`
+	Rows      []Row      `json:"addons"`
+	Overrides []Override `json:"overrides,omitempty" about:"overrides of the cluster"`
+	Notes     []string   `json:"notes,omitempty" about:"what could not be read"`
+	Now       time.Time  `json:"-"`
 }
 
 // Cluster explains a cluster.
 func Cluster(in *Input) *ClusterReport {
 	e := newExplainer(in)
-	return &ClusterReport{Header: e.header(), Rows: e.rows(), Overrides: e.ineffective(), Notes: e.notes(), Now: in.Now}
+	return &ClusterReport{Cluster: clusterOf(in), Header: e.header(), Rows: e.rows(), Overrides: e.ineffective(), Notes: e.notes(), Now: in.Now}
 }
+
+func clusterOf(in *Input) string { return in.Registration.Namespace + "/" + in.Registration.Name }
 
 type explainer struct {
 	*Input

@@ -23,17 +23,21 @@ import (
 
 // Field is one field of an add-on's spec.
 type Field struct {
-	Path string
+	Path string `json:"path"`
 	// Value is JSON.
-	Value string
+	Value string `json:"value" about:"as JSON"`
 	// By is the layer that set it.
-	By string
+	By string `json:"setBy" about:"the set, an overlay, an override of the cluster, or a default"`
 
 	order string
 }
 
 // Variable is one that the add-on's expressions read.
-type Variable struct{ Name, Value, By string }
+type Variable struct {
+	Name  string `json:"name"`
+	Value string `json:"value" about:"as JSON"`
+	By    string `json:"setBy"`
+}
 
 const (
 	byDefault = "default"

@@ -13,7 +13,7 @@ import (
 // Print writes a report for people, as kubectl does.
 func (r *ClusterReport) Print(w io.Writer) error {
 	var p printer
-	page.Fields(&p.Page, r.Header)
+	p.header(r.Header)
 	p.Notes(r.Notes)
 	if len(r.Rows) == 0 {
 		p.Text("\nNo AddonSet is in reach of this cluster.\n")
@@ -29,7 +29,7 @@ func (r *AddonReport) Print(w io.Writer) error {
 	var p printer
 	p.Line(r.Sentence)
 	p.Text("\n")
-	page.Fields(&p.Page, r.Header)
+	p.header(r.Header)
 	p.Notes(r.Notes)
 	p.rows("DEPENDENCIES", r.Dependencies, r.Now)
 	p.rows("OTHER SETS", r.Others, r.Now)
@@ -57,6 +57,14 @@ func (r *AddonReport) Print(w io.Writer) error {
 const maxValue = 60
 
 type printer struct{ page.Page }
+
+func (p *printer) header(lines []Line) {
+	fields := make([]page.Field, len(lines))
+	for i, l := range lines {
+		fields[i] = page.Field(l)
+	}
+	p.Fields(fields)
+}
 
 func (p *printer) rows(title string, rows []Row, now time.Time) {
 	out := make([][]string, len(rows))

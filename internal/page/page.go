@@ -23,7 +23,10 @@ import (
 type Page struct{ out bytes.Buffer }
 
 // Field is a line with a name.
-type Field struct{ Name, Text string }
+type Field struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
 
 // Text adds a text of our own as it is.
 func (p *Page) Text(s string) { p.out.WriteString(s) }
@@ -32,10 +35,9 @@ func (p *Page) Text(s string) { p.out.WriteString(s) }
 func (p *Page) Line(s string) { p.Text(excerpt.Visible(s) + "\n") }
 
 // Fields adds lines with names, one below the other.
-func Fields[F ~struct{ Name, Text string }](p *Page, fields []F) {
+func (p *Page) Fields(fields []Field) {
 	w := tabwriter.NewWriter(&p.out, 0, 8, 2, ' ', 0)
-	for _, each := range fields {
-		f := Field(each)
+	for _, f := range fields {
 		fmt.Fprintf(w, "%s:\t%s\n", f.Name, excerpt.Visible(f.Text))
 	}
 	_ = w.Flush() // a buffer takes everything

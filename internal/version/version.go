@@ -27,11 +27,11 @@ const unreleased = "v0.0.0-dev"
 // Info describes a build.
 type Info struct {
 	// Version is the version of the release, or v0.0.0-dev.
-	Version string
+	Version string `json:"version"`
 	// Revision is the commit, with "-modified" if the checkout had changes; "unknown" if Go did not see a checkout.
-	Revision string
+	Revision string `json:"revision"`
 	// Go is the version of Go that built it.
-	Go string
+	Go string `json:"go"`
 }
 
 // Get returns the build info of this program.

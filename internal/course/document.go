@@ -60,8 +60,9 @@ type ClusterDocument struct {
 // StatusOf is Status for a program.
 func StatusOf(in *Input, clusters bool) (*StatusDocument, error) {
 	is := in.state()
-	d := &StatusDocument{Set: in.key(), Phase: is.Phase, Revision: is.Revision, Newest: in.Set.Status.Revision, Completed: is.CompletedRevision,
-		Started: is.Started, Wave: is.Wave, WaveReady: is.WaveReady, WaitsFor: is.WaitingFor, Next: in.ways(&is),
+	d := &StatusDocument{Set: in.key(), Phase: is.Phase, Revision: is.Revision, Newest: in.Set.Status.Revision,
+		Completed: is.CompletedRevision,
+		Started:   is.Started, Wave: is.Wave, WaveReady: is.WaveReady, WaitsFor: is.WaitingFor, Next: in.ways(&is),
 		Notes: append(append([]string{}, in.Notes...), in.doubts()...), Sources: in.Set.Status.Sources}
 	for i, row := range waves(&is) {
 		w := &is.Waves[i]

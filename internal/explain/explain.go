@@ -109,7 +109,8 @@ type ClusterReport struct {
 // Cluster explains a cluster.
 func Cluster(in *Input) *ClusterReport {
 	e := newExplainer(in)
-	return &ClusterReport{Cluster: clusterOf(in), Header: e.header(), Rows: e.rows(), Overrides: e.ineffective(), Notes: e.notes(), Now: in.Now}
+	return &ClusterReport{Cluster: clusterOf(in), Header: e.header(), Rows: e.rows(), Overrides: e.ineffective(),
+		Notes: e.notes(), Now: in.Now}
 }
 
 func clusterOf(in *Input) string { return in.Registration.Namespace + "/" + in.Registration.Name }

@@ -57,7 +57,7 @@ func writtenFor(cluster string) []client.Object {
 		&kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: "imported", Name: cluster + "-hand"}}}
 }
 
-// TestImport: what `chandler import --live` prints is followed to the letter, beside hand-written objects that run on two
+// TestImport: what `chandler import --from-cluster` prints is followed to the letter, beside hand-written objects that run on two
 // clusters. Afterwards the hub has them, and everything on the clusters is the very same.
 func TestImport(t *testing.T) {
 	beside(t)

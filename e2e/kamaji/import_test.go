@@ -71,7 +71,7 @@ spec:
   kubeConfig: {secretRef: {name: two-admin-kubeconfig, key: admin.conf}}
 `
 
-// imported follows to the letter what `chandler import --live` prints beside hand-written objects for a tenant that is not registered.
+// imported follows to the letter what `chandler import --from-cluster` prints beside hand-written objects for a tenant that is not registered.
 func (f *tenants) imported(t *testing.T) {
 	ctx, own := t.Context(), f.client(t, f.two)
 	expect.Apply(t, f.Client(), fmt.Sprintf(handWritten, f.ChartsURL(), f.GitURL()))

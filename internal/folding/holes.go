@@ -23,7 +23,7 @@ func (f *folder) variables(m *member, spec map[string]any) string {
 	}{{"metadata.name", m.GetName()}, {"metadata.namespace", m.GetNamespace()}, {"spec.kubeConfig", spec["kubeConfig"]}} {
 		if holes := holesIn(at.v); len(holes) > 0 {
 			return fmt.Sprintf("%s holds ${%s}, and the value of that is not known%s: write it into a ConfigMap that is read here, or use "+
-				"--live", at.path, holes[0], unread(m.Object))
+				"--from-cluster", at.path, holes[0], unread(m.Object))
 		}
 	}
 	m.holes = holesIn(spec)

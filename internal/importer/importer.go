@@ -77,7 +77,7 @@ func (r *Reader) Notes() []string {
 	for _, file := range slices.Sorted(maps.Keys(r.templates)) {
 		for _, what := range r.templates[file] {
 			r.note(file+what, "%s, %s: a template, since its name or namespace holds ${, and nothing here fills it: it is left out. Import the "+
-				"Kustomization that applies it too, or use --live", file, what)
+				"Kustomization that applies it too, or use --from-cluster", file, what)
 		}
 	}
 	var out []string

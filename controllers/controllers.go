@@ -34,6 +34,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/teams"
 	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/controllers/tokens"
+	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/probe"
@@ -121,7 +122,7 @@ type World struct {
 
 // AddRooms adds every room to a manager whose cache has the indexes (index.Add).
 func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
-	c, live, now := w.Client, mgr.GetAPIReader(), w.Clock
+	c, live, now := apply.Documented(w.Client, config.DocsURL), mgr.GetAPIReader(), w.Clock
 	known := originreader.New(mgr.GetClient(), live, config.Origins)
 	recorderOf := func(room string) events.EventRecorder {
 		return recorder.Bounded(mgr.GetEventRecorder("chandler-" + room))

@@ -57,6 +57,7 @@ func TestDefaults(t *testing.T) {
 		RemovalDelay:     5 * time.Second,
 		ChartRetention:   10 * time.Minute,
 		ProbeInterval:    time.Minute,
+		DocsURL:          "https://github.com/chandler-hub/chandler/blob/main/docs",
 		Concurrency:      16,
 		WritesOfCluster:  8,
 	}
@@ -73,7 +74,7 @@ func TestFlags(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "hub")
 	c := complete(t, apiServer{}, "--hub-id=eu", "--register-all=kamaji,capi", "--allow-target-cidrs=127.0.0.0/8,::1/128", "--deny-target-cidrs=10.244.0.0/16",
 		"--allow-insecure-tls", "--allow-services", "--concurrent=1", "--probe-interval=1s", "--deselection-delay=0", "--teardown-grace=0", "--removal-delay=0",
-		"--chart-retention=0", "--chart-url=http://hub.example.org:5000")
+		"--chart-retention=0", "--chart-url=http://hub.example.org:5000", "--docs-url=https://docs.example.org/hub")
 	want := &hubconfig.Config{
 		Shared: hubconfig.Shared{
 			HubID:              "eu",
@@ -88,6 +89,7 @@ func TestFlags(t *testing.T) {
 			ForbiddenCIDRs:   []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
 		},
 		ProbeInterval:   time.Second,
+		DocsURL:         "https://docs.example.org/hub",
 		Concurrency:     1,
 		WritesOfCluster: 8,
 	}
@@ -127,6 +129,7 @@ func TestRefusedFlags(t *testing.T) {
 		"RegisterAll":      {"--register-all=kamaji,gardener", `--register-all "gardener": write one or more of kamaji, capi`},
 		"RegisterSecrets":  {"--register-all=secret", `--register-all "secret": write one or more of kamaji, capi`},
 		"Concurrent":       {"--concurrent=0", numbers},
+		"DocsURL":          {"--docs-url=docs", `--docs-url "docs": write http:// or https://, a host and a path`},
 		"ProbeInterval":    {"--probe-interval=999ms", numbers},
 		"DeselectionDelay": {"--deselection-delay=-1s", numbers},
 		"TeardownGrace":    {"--teardown-grace=-1s", numbers},

@@ -101,7 +101,7 @@ func wrap(obj *unstructured.Unstructured, err error) error {
 // Status writes the status of after, with its texts bounded, if it differs from that of before. Both are copies of
 // the same object.
 func Status(ctx context.Context, c client.Client, before, after client.Object) error {
-	bound(after)
+	bound(c, after)
 	if equality.Semantic.DeepEqual(statusOf(before), statusOf(after)) {
 		return nil
 	}
@@ -114,7 +114,7 @@ func Status(ctx context.Context, c client.Client, before, after client.Object) e
 // StatusUnchanged is Status for a decision that was made from the status itself. It returns a conflict if the object
 // has changed since it was read, or is gone: what was decided is not noted, and must not be done.
 func StatusUnchanged(ctx context.Context, c client.Client, before, after client.Object) error {
-	bound(after)
+	bound(c, after)
 	if equality.Semantic.DeepEqual(statusOf(before), statusOf(after)) {
 		return nil
 	}
@@ -169,11 +169,26 @@ func statusOf(obj client.Object) any {
 	return reflect.ValueOf(obj).Elem().FieldByName("Status").Addr().Interface()
 }
 
-func bound(obj client.Object) {
-	if o, ok := obj.(status.Object); ok {
-		status.Bound(o)
+// bound bounds the texts of a status. If the client is documented, it adds the addresses of runbooks.
+func bound(c client.Client, obj client.Object) {
+	o, ok := obj.(status.Object)
+	if !ok {
+		return
+	}
+	status.Bound(o)
+	if d, ok := c.(documented); ok {
+		status.AddRunbooks(o, d.docs)
 	}
 }
+
+type documented struct {
+	client.Client
+	docs string
+}
+
+// Documented returns a client with which Status and StatusUnchanged end the message of each condition that needs a person with the address
+// of its runbook. docs is where the pages are.
+func Documented(c client.Client, docs string) client.Client { return documented{c, docs} }
 
 // Lagged returns whether an error consists only of conflicts. Then the cache was stale, and it will catch up in a
 // moment. Nobody needs to be alerted.

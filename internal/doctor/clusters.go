@@ -44,7 +44,7 @@ var remedies = map[string]string{
 	"Forbidden":      "let the user of the kubeconfig read /version and the namespace kube-system",
 	"NameNotFound":   "correct DNS, or the server's name in the kubeconfig",
 	"SecretNotFound": lost, "KeyNotFound": lost,
-	hubv1.FluxHangsReason:             "restart Flux's controllers to free their workers (docs/troubleshooting.md#flux-hangs-on-a-cluster)",
+	hubv1.FluxHangsReason:             "restart Flux's controllers to free their workers (docs/runbooks.md#flux-hangs-on-a-cluster)",
 	hubv1.HubItselfReason:             "take the registration away: its kubeconfig points at the management cluster",
 	hubv1.DefaultServiceAccountReason: "take --default-service-account off the Flux that serves the hub",
 	hubv1.AddonsFailedReason:          "chandler explain CLUSTER says which add-on failed, and quotes Flux",
@@ -122,7 +122,7 @@ func credentialsExpire(f *Facts) []Finding {
 		}
 		found := Finding{Severity: Warning, Code: credentialExpires, What: status.Count(o.Count, "credential") + " that nobody has renewed: " +
 			"" + reason,
-			Remedy: "put a new kubeconfig into the Secret, or have the hub renew its token (docs/troubleshooting.md#a-credential-expires)"}
+			Remedy: "put a new kubeconfig into the Secret, or have the hub renew its token (docs/runbooks.md#a-credential-expires)"}
 		if reason == hubv1.ExpiredReason {
 			found.Severity, found.Code = Error, "CredentialExpired"
 		}
@@ -166,7 +166,7 @@ func setsStalled(f *Facts) []Finding {
 // setsHeld finds removals that wait for a person.
 func setsHeld(f *Facts) []Finding {
 	return some(f.Fleet.all(setHeld), Finding{Severity: Warning, Code: setHeld, What: "the removal guard holds removals of AddonSets",
-		Remedy: "chandler removals list SET says what; approve or undo them (docs/troubleshooting.md#removals-are-held)"})
+		Remedy: "chandler removals list SET says what; approve or undo them (docs/runbooks.md#removals-are-held)"})
 }
 
 // setsFailed finds rollouts that have stopped.

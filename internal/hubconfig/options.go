@@ -5,12 +5,15 @@ package hubconfig
 import (
 	"fmt"
 	"net/netip"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/runbook"
 )
 
 // Options are the values of all flags of the hub, not checked yet. The command line has them too: it refuses what the hub would not start
@@ -44,6 +47,8 @@ func (o *Options) AddFlags(f *pflag.FlagSet, namespace string) {
 	f.DurationVar(&c.ProbeInterval, "probe-interval", time.Minute, "time between two probes of a cluster that answers")
 	f.BoolVar(&c.ClusterProfiles, "cluster-profiles", false,
 		"show each registration to other tools as a ClusterProfile (multicluster.x-k8s.io), if that CRD is installed")
+	f.StringVar(&c.DocsURL, "docs-url", runbook.DefaultDocs,
+		"where the page "+runbook.Page+" is, to which the messages of conditions lead; empty for no address")
 	f.IntVar(&c.Concurrency, "concurrent", 16, "how many clusters each room works on at a time")
 	f.StringSliceVar(&o.allowed, kubeconfig.FlagTargetCIDRs, nil,
 		"lifts the rules about loopback, link-local and denied addresses for these CIDRs")
@@ -73,6 +78,10 @@ func (o *Options) Complete(namespace string) (*Config, error) {
 	}
 	if c.Concurrency < 1 || c.ProbeInterval < time.Second || c.DeselectionDelay < 0 || c.TeardownGrace < 0 || c.ChartRetention < 0 {
 		return nil, fmt.Errorf("--concurrent must be at least 1, --probe-interval at least 1s, and no duration may be negative")
+	}
+	if u, err := url.Parse(c.DocsURL); c.DocsURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" ||
+		strings.ContainsAny(c.DocsURL, "; #?") || len(c.DocsURL) > 256) {
+		return nil, fmt.Errorf("--docs-url %q: write http:// or https://, a host and a path", c.DocsURL)
 	}
 	if c.RemovalDelay < 0 {
 		return nil, fmt.Errorf("--removal-delay must not be negative")

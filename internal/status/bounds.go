@@ -5,13 +5,14 @@ package status
 import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/runbook"
 )
 
 // The bounds of the texts in a status, in characters. A text that a person reads in one place is short. A status that
 // the API server rejects, or that etcd cannot hold, would hide everything else. The CRDs themselves accept 32,768
 // characters for a message.
 const (
-	// MaxMessage is the longest message of a condition.
+	// MaxMessage is the longest message of a condition, without the address of a runbook.
 	MaxMessage = 2048
 	// MaxNote is the longest message about one add-on, one orphan, or one held removal.
 	MaxNote = 512
@@ -25,12 +26,12 @@ const (
 func Bound(o Object) {
 	conditions := *o.GetConditions()
 	for i := range conditions {
-		conditions[i].Message = excerpt.Of(conditions[i].Message, MaxMessage)
+		conditions[i].Message = said(conditions[i].Message)
 	}
 	switch o := o.(type) {
 	case *hubv1.AddonDelivery:
 		for i := range o.Status.Addons {
-			o.Status.Addons[i].Message = excerpt.Of(o.Status.Addons[i].Message, MaxNote)
+			o.Status.Addons[i].Message = note(o.Status.Addons[i].Message)
 		}
 	case *hubv1.AddonSet:
 		boundOrphans(o.Status.Orphans)
@@ -49,6 +50,21 @@ func Bound(o Object) {
 
 func boundOrphans(orphans []hubv1.Orphan) {
 	for i := range orphans {
-		orphans[i].Message = excerpt.Of(orphans[i].Message, MaxNote)
+		orphans[i].Message = note(orphans[i].Message)
+	}
+}
+
+// said is the message of a condition as rooms see it: bounded, and without the address of a runbook, which is added when it is written.
+func said(message string) string { return excerpt.Of(runbook.Plain(message), MaxMessage) }
+
+// note is a message about one add-on or orphan. It may quote a condition.
+func note(message string) string { return excerpt.Of(runbook.Plain(message), MaxNote) }
+
+// AddRunbooks ends the message of each condition that needs a person with the address of its runbook. docs is where the pages are.
+// Whoever writes a status calls it after Bound.
+func AddRunbooks(o Object, docs string) {
+	conditions := *o.GetConditions()
+	for i := range conditions {
+		conditions[i].Message = runbook.Add(docs, conditions[i].Reason, conditions[i].Message)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/excerpt"
 )
 
 // Object is one of our kinds.
@@ -67,7 +66,7 @@ func Summarize(o Object, out Summary, now time.Time) {
 // condition's status.
 func Set(o Object, typ string, s metav1.ConditionStatus, reason, message string, now time.Time) {
 	meta.SetStatusCondition(o.GetConditions(), metav1.Condition{
-		Type: typ, Status: s, Reason: reason, Message: excerpt.Of(message, MaxMessage),
+		Type: typ, Status: s, Reason: reason, Message: said(message),
 		ObservedGeneration: o.GetGeneration(), LastTransitionTime: metav1.NewTime(now),
 	})
 }

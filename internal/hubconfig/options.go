@@ -38,7 +38,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet, namespace string) {
 	f.DurationVar(&c.DeselectionDelay, "deselection-delay", 5*time.Minute,
 		"how long a cluster stays registered without its label, and keeps what a set does not select it for any more")
 	f.DurationVar(&c.TeardownGrace, "teardown-grace", time.Hour,
-		"how long to wait for a cluster that does not answer before its add-ons are let go")
+		"how long to wait for a cluster that does not answer before its add-ons are orphaned")
 	f.DurationVar(&c.RemovalDelay, "removal-delay", 5*time.Second,
 		"how long an add-on that was dropped stays, so that another set may take it over")
 	f.DurationVar(&c.ChartRetention, "chart-retention", 10*time.Minute, "how long a shared HelmChart or source stays after its last use")
@@ -49,7 +49,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet, namespace string) {
 		"show each registration to other tools as a ClusterProfile (multicluster.x-k8s.io), if that CRD is installed")
 	f.StringVar(&c.DocsURL, "docs-url", runbook.DefaultDocs,
 		"where the page "+runbook.Page+" is, to which the messages of conditions lead; empty for no address")
-	f.IntVar(&c.Concurrency, "concurrent", 16, "how many clusters each room works on at a time")
+	f.IntVar(&c.Concurrency, "concurrent", 16, "how many clusters each controller works on at a time")
 	f.StringSliceVar(&o.allowed, kubeconfig.FlagTargetCIDRs, nil,
 		"lifts the rules about loopback, link-local and denied addresses for these CIDRs")
 	f.StringSliceVar(&o.denied, FlagDeniedCIDRs, nil,
@@ -67,7 +67,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet, namespace string) {
 	f.StringVar(&o.LogLevel, "log-level", "info", "debug, info or error")
 	f.StringVar(&o.LogEncoding, "log-encoding", "json", "json or console")
 	f.StringVar(&o.PprofAddress, "pprof-bind-address", "0",
-		"address of /debug/pprof, 0 for none; anybody who reaches it can read the hub's memory")
+		"address of /debug/pprof, 0 for none; whoever reaches it can read the hub's memory")
 }
 
 // Complete checks the flags and returns the configuration.

@@ -100,13 +100,13 @@ var (
 	ruleServerName = &Rule{
 		Name: "tls-server-name", Reason: ReasonTLSServerName,
 		Input:  "clusters[].cluster.tls-server-name without certificate-authority-data",
-		Why:    "A free choice of name plus public roots accepts anybody's certificate.",
+		Why:    "A free choice of name plus public roots accepts any certificate.",
 		Remedy: "give the cluster's CA in certificate-authority-data, or remove tls-server-name",
 	}
 	ruleHTTP = &Rule{
 		Name: "http", Reason: ReasonHTTP, Flag: FlagHTTP,
 		Input:  "a server that starts with http://",
-		Why:    "Everything travels in clear text and nobody proves to be the cluster.",
+		Why:    "Everything travels in clear text and the server proves nothing.",
 		Remedy: "use https://",
 		lifted: func(r Rules) bool { return r.AllowHTTP },
 	}
@@ -125,8 +125,8 @@ var (
 	}
 	ruleService = &Rule{
 		Name: "service", Reason: ReasonAddress, Flag: FlagServices,
-		Input: "a server that is a Service of the management cluster: *.svc, *.svc.*, *.cluster.local, or what is or resolves to an " +
-			"address in its Service ranges; but for the kubeconfig that a TenantControlPlane or a Cluster has itself",
+		Input: "a Service of the management cluster: *.svc, *.svc.*, *.cluster.local, or an address in its Service ranges, also by a name; " +
+			"not for a TenantControlPlane's or Cluster's own kubeconfig",
 		Why:    "Whoever may write a Secret would have the hub and Flux talk to whatever runs beside them.",
 		Remedy: "label the TenantControlPlane or the Cluster, or use an address outside the management cluster",
 		lifted: func(r Rules) bool { return r.AllowServices },
@@ -176,8 +176,7 @@ var (
 	ruleKeySize = &Rule{
 		Name: "key-size", Reason: ReasonKeyTooLarge,
 		Input: "a certificate with an RSA key of more than 8192 bits, a private key of more than 8 KiB",
-		Why: "A TLS handshake with such a key takes a processor for minutes, and does not end with the connection. Nobody accepts it " +
-			"of a server.",
+		Why: "A TLS handshake with such a key takes a processor for minutes, and does not end with the connection. No server needs it.",
 		Remedy: "use an RSA key of 2048 to 8192 bits, or an elliptic curve",
 	}
 	ruleYAML = &Rule{

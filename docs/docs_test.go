@@ -175,6 +175,19 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// TestLabels: every label, annotation and finalizer is on the page for them.
+func TestLabels(t *testing.T) {
+	page, keys := read(t, "labels.md"), reasons(t, "../api/v1alpha1", `(Label|Annotation|Finalizer)$`)
+	if len(keys) < 45 {
+		t.Errorf("only %d keys were found", len(keys))
+	}
+	for _, key := range keys {
+		if !strings.Contains(page, "`"+key+"`") {
+			t.Errorf("docs/labels.md does not have %s", key)
+		}
+	}
+}
+
 func TestAnchors(t *testing.T) {
 	got := anchors("# One, two & three\n\n```\n# not this\n```\n## What the `hub` does: a [page](x.md)\n## Twice\n## Twice\n")
 	for _, want := range []string{"one-two--three", "what-the-hub-does-a-page", "twice", "twice-1"} {

@@ -175,8 +175,8 @@ var (
 	}
 	ruleKeySize = &Rule{
 		Name: "key-size", Reason: ReasonKeyTooLarge,
-		Input: "a certificate with an RSA key of more than 8192 bits, a private key of more than 8 KiB",
-		Why: "A TLS handshake with such a key takes a processor for minutes, and does not end with the connection. No server needs it.",
+		Input:  "a certificate with an RSA key of more than 8192 bits, a private key of more than 8 KiB",
+		Why:    "A TLS handshake with such a key takes a processor for minutes, and does not end with the connection. No server needs it.",
 		Remedy: "use an RSA key of 2048 to 8192 bits, or an elliptic curve",
 	}
 	ruleYAML = &Rule{

@@ -22,9 +22,7 @@ const (
 var notYet = []string{
 	"commands.md",
 	"preview.md",
-	"rollouts.md",
 	"scale.md",
-	"sources.md",
 	"teardown.md",
 	"ui.md",
 }

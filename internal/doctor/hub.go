@@ -134,7 +134,7 @@ func hubRestarts(f *Facts) []Finding {
 			o.Add(fmt.Sprintf("%s: %s, the last one %s ago (%s)", p.Name, status.Count(p.Restarts, "restart"),
 				excerpt.Duration(f.Now.Sub(p.EndedAt).Truncate(time.Second)), p.Ended))
 			if p.Ended == "OOMKilled" {
-				remedy = "give the hub more memory: docs/scale.md#sizing says how much a fleet takes"
+				remedy = "give the hub more memory: docs/scale.md#sizes says how much a fleet takes"
 			}
 		}
 		out = append(out, some(o, Finding{Severity: Warning, Code: "HubRestarts", What: "pods of the hub have restarted within a day",

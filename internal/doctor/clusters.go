@@ -36,7 +36,7 @@ const (
 	objectLeft         = "FluxObjectsLeft"
 )
 
-// remedies say what to do about a reason of a registration; docs/troubleshooting.md has them all.
+// remedies say what to do about a reason of a registration; docs/conditions.md has them all.
 var remedies = map[string]string{
 	"ConnectionRefused": isItUp, "DialFailed": isItUp, "DialTimeout": isItUp, "TimedOut": isItUp, "ConnectionLost": isItUp,
 	"TLSFailed":      "after a CA was rotated you need a new kubeconfig; the condition says which certificate it is",
@@ -55,7 +55,7 @@ var remedies = map[string]string{
 const (
 	isItUp  = "is the API server up? Does the hub's network reach it (NetworkPolicy, firewall, address)?"
 	lost    = "make the Secret with the kubeconfig again; what runs goes on with the hub's copy"
-	explain = "chandler explain CLUSTER says more; docs/troubleshooting.md has every reason"
+	explain = "chandler explain CLUSTER says more; docs/conditions.md has every reason"
 )
 
 func remedyFor(reason string) string {

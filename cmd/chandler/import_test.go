@@ -110,9 +110,9 @@ func TestImportFails(t *testing.T) {
 		})
 	}
 	for args, want := range map[string]string{
-		"":          "import: write files or folders, or --from-cluster, and not both: chandler import (DIR | FILE | -)... | --from-cluster [flags]",
-		"--from-cluster x":  "import: write files or folders, or --from-cluster, and not both",
-		"/no/where": "1 document could not be read",
+		"":                 "import: write files or folders, or --from-cluster, and not both: chandler import (DIR | FILE | -)... | --from-cluster [flags]",
+		"--from-cluster x": "import: write files or folders, or --from-cluster, and not both",
+		"/no/where":        "1 document could not be read",
 	} {
 		if _, err := run(append([]string{"import"}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("import %s ends with %v, want %s", args, err, want)

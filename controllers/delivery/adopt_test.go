@@ -274,7 +274,9 @@ func TestAdoptTakesNoReleaseOfTheHub(t *testing.T) {
 func TestAdoptDropsTheChart(t *testing.T) {
 	for name, fault := range map[string]bool{"AtOnce": false, "AfterAFault": true} {
 		t.Run(name, func(t *testing.T) {
-			old := byHand(func(o *helmv2.HelmRelease) { o.Namespace, o.Status.HelmChart = roomCluster.Namespace, roomCluster.Namespace+"/by-hand" })
+			old := byHand(func(o *helmv2.HelmRelease) {
+				o.Namespace, o.Status.HelmChart = roomCluster.Namespace, roomCluster.Namespace+"/by-hand"
+			})
 			chart := &sourcev1.HelmChart{ObjectMeta: metav1.ObjectMeta{Namespace: roomCluster.Namespace, Name: "by-hand", Labels: map[string]string{
 				"helm.toolkit.fluxcd.io/name": old.Name, "helm.toolkit.fluxcd.io/namespace": old.Namespace,
 			}}}

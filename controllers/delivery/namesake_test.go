@@ -27,7 +27,6 @@ func (m *room) shows(deliveries ...hubv1.AddonDelivery) {
 	})
 }
 
-
 // vanish has the cluster's delivery go with its finalizer, as the hub that led before lets it go.
 func (m *room) vanish() {
 	d := m.delivery(roomCluster, roomSet)

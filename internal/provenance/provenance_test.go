@@ -107,7 +107,7 @@ func TestClaims(t *testing.T) {
 		"of no delivery":          {"", "base", "base", false},
 	} {
 		o := &metav1.ObjectMeta{
-			Labels: map[string]string{hubv1.ClusterKeyLabel: cmp.Or(tc.cluster, identity.ClusterKey("hub", one))},
+			Labels:      map[string]string{hubv1.ClusterKeyLabel: cmp.Or(tc.cluster, identity.ClusterKey("hub", one))},
 			Annotations: map[string]string{hubv1.DeliveryAnnotation: cmp.Or(tc.delivery, identity.Delivery("base", one))},
 		}
 		if got := provenance.Claims(o, "hub", tc.set, one); got != tc.want {

@@ -82,7 +82,7 @@ func (o *ordeal) kill(t *testing.T, m moment) (atWrite bool) {
 	}
 	o.process.Kill()
 	o.api.Follow(nil)
-	// A killed process cannot give its Lease back, and the next one would wait for 15 seconds.
+	// A killed process cannot give its Lease back, and the next one would wait for 35 seconds.
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "hub.chandler.dev"}}
 	check(t, client.IgnoreNotFound(o.Client.Delete(t.Context(), lease)))
 	o.start(t)

@@ -260,7 +260,7 @@ func (in *installation) failOver(t *testing.T) {
 	in.replicas = in.replicas[1:]
 	in.color = "orange"
 	in.set(t, true)
-	// The lease is good for 15 s, and is looked at every two; the log says how long it took.
+	// The lease is good for 35 s, and is looked at every two; the log says how long it took.
 	soon(t, "the other leads", func() error {
 		holder, err := in.leader(t)
 		if err == nil && holder == before {

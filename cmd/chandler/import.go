@@ -78,12 +78,11 @@ Nothing is reinstalled: import renders every set for every cluster, and leaves o
 	f.BoolVar(&o.live, "from-cluster", false, "read the management cluster instead of files")
 	f.StringVar(&o.output, "output-dir", "", "folder to write the sets to, as NAMESPACE/NAME.yaml (default: standard output)")
 	f.StringVarP(&o.namespace, "namespace", "n", "flux-system",
-		"the platform namespace of the sets; objects that Flux can deliver only from their own namespace get sets there")
-	f.BoolVar(&o.cross, "cross-namespace-refs", false, "fold objects of several namespaces into one set that refers to the sources of "+
-		"each; Flux must not run with --no-cross-namespace-refs")
-	f.StringVar(&o.clusters, "clusters-dir", "", "the folder, in DIR, with one folder for each cluster that runs Flux itself, such as clusters; "+
-		"one that is called base is none")
-	f.BoolVar(&o.strict, "strict", false, "end with exit code 1 if an object is left as it is, or a note says what is not quite as it was")
+		"namespace for sets that can be in a platform namespace; others stay in that of their objects")
+	f.BoolVar(&o.cross, "cross-namespace-refs", false, "make one set of objects in several namespaces; not with Flux's "+
+		"--no-cross-namespace-refs")
+	f.StringVar(&o.clusters, "clusters-dir", "", "folder in DIR with a folder for each cluster that runs Flux itself, such as clusters")
+	f.BoolVar(&o.strict, "strict", false, "exit code 1 if an object is left, or a note says what is not quite as it was")
 	o.flags.AddFlags(f)
 	o.reader.Hub.AddFlags(f, hubconfig.DefaultNamespace)
 	addHubNamespace(f, &o.hubConfig)

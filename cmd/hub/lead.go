@@ -25,8 +25,12 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 )
 
-// renewDeadline is controller-runtime's: a leader that has not renewed its Lease for so long gives up.
-const renewDeadline = 10 * time.Second
+const (
+	// leaseDuration is how long another process waits for a leader that is silent, and renewDeadline how long a leader goes on that cannot renew
+	// its Lease. They are those of Flux's controllers (fluxcd/pkg/runtime/leaderelection): the ten seconds of controller-runtime are
+	// less than an API server may take that has much to do.
+	leaseDuration, renewDeadline = 35 * time.Second, 30 * time.Second
+)
 
 // lock is the one Lease of the hubs of a management cluster (docs/adr/0030). The replicas of an installation stand in for each other; a
 // second installation waits, is not Ready, and says why. The elector calls the lock from one goroutine.

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// lasts is for how long a leader that cannot renew its lease goes on (controller-runtime's RenewDeadline). If one has not renewed it for
-	// longer, it stood still, and another process may lead.
-	lasts = 10 * time.Second
+	// lasts is for how long a leader that cannot renew its Lease goes on (cmd/hub). If one has not renewed it for longer, it stood still, and
+	// another process may lead.
+	lasts = 30 * time.Second
 	// step is by how much the wall clock and the monotonic clock may differ between a renewal and a later time. NTP slews the wall clock by
 	// less than a second in that time. A step of the wall clock, and a virtual machine that was suspended, make them differ by more.
 	step = 5 * time.Second

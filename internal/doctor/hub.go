@@ -12,12 +12,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-const (
-	// silent is how many times its term a holder of the Lease may be silent.
-	silent = 3
-	// recently is how long ago a pod may have ended so that it counts.
-	recently = 24 * time.Hour
-)
+// recently is how long ago a pod may have ended so that it counts.
+const recently = 24 * time.Hour
 
 func hubSummary(f *Facts) string {
 	if !f.Hub.Read {
@@ -40,7 +36,7 @@ func (w *Workload) name() string { return w.Namespace + "/" + w.Name }
 
 // alive returns whether there is a Lease, and its holder renews it.
 func (l *Lease) alive(now time.Time) bool {
-	return l != nil && l.Holder != "" && now.Sub(l.Renewed) <= silent*l.Lasts
+	return l != nil && l.Holder != "" && now.Sub(l.Renewed) <= l.Lasts
 }
 
 // hubMissing finds a hub of which nothing is to be seen.

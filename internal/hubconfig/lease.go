@@ -31,5 +31,5 @@ func Installation(l *coordinationv1.Lease, now time.Time) string {
 func Alive(l *coordinationv1.Lease, now time.Time) bool {
 	s := l.Spec
 	return s.HolderIdentity != nil && *s.HolderIdentity != "" && s.RenewTime != nil && s.LeaseDurationSeconds != nil &&
-		now.Sub(s.RenewTime.Time) <= 3*time.Duration(*s.LeaseDurationSeconds)*time.Second
+		now.Sub(s.RenewTime.Time) <= time.Duration(*s.LeaseDurationSeconds)*time.Second
 }

@@ -136,7 +136,7 @@ func TestFetchRefuses(t *testing.T) {
 		}
 	}
 	r := &fetch.Request{Kind: "Bucket", Spec: map[string]any{"endpoint": "a"}, Dir: t.TempDir()}
-	if _, err := box.Fetch(t.Context(), r); err == nil || !strings.Contains(err.Error(), "a Bucket is not fetched: say by --source where a copy of its content is") {
+	if _, err := box.Fetch(t.Context(), r); err == nil || !strings.Contains(err.Error(), "a Bucket is not fetched: say by --local-sources where a copy of its content is") {
 		t.Errorf("a Bucket: %v", err)
 	}
 }

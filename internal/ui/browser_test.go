@@ -113,7 +113,7 @@ func TestPagesInABrowser(t *testing.T) {
 		{"fleet", "/", "5000 clusters"}, {"groups", "/?group=region", "ap-south"}, {"addon", "/addons/cilium", "Where it is otherwise"},
 		{"", "/clusters/tenants-3/cluster-0011", "Recent events"}, {"", "/clusters/tenants-3/cluster-0011/addons/cilium", "cilium on cluster-0011"},
 		{"sets", "/sets", "flux-system/velero"}, {"rollout", "/sets/flux-system/cilium", "WaitingForApproval"},
-		{"order", "/sets/flux-system/cilium/order/approve", "What this does"}, {"", "/sets/flux-system/cilium/order/pause", "Why, for people"},
+		{"order", "/sets/flux-system/cilium/order/approve", "What this does"}, {"", "/sets/flux-system/cilium/order/pause", "Reason, shown to others"},
 	} {
 		steps = append(steps, checked(p[0], p[1], p[2])...)
 	}

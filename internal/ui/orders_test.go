@@ -119,7 +119,6 @@ func TestAnOrderOfAnother(t *testing.T) {
 		"UnknownSet":    {"/sets/flux-system/none/order/approve", ours, right, 404},
 		"NotASet":       {"/sets/flux-system/..%2Fx/order/approve", ours, right, 404},
 		"NotNow":        {"/sets/flux-system/cert-manager/order/retry", ours, right, 409},
-		"NoReason":      {"/sets/flux-system/cert-manager/order/pause", ours, right, 409},
 		"NotADuration":  {"/sets/flux-system/cert-manager/order/pause", ours, without("until", "soon"), 409},
 		"FormTooLarge":  {approval, ours, without("reason", strings.Repeat("x", 1<<20)), 403},
 		"ThroughStream": {"/live?at=" + url.QueryEscape(approval), ours, right, 405},

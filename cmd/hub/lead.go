@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	// leaseDuration is how long another process waits for a leader that is silent, and renewDeadline how long a leader goes on that cannot renew
-	// its Lease. They are those of Flux's controllers (fluxcd/pkg/runtime/leaderelection): the ten seconds of controller-runtime are
+	// leaseDuration is how long another process waits for a leader that is silent, and renewDeadline how long a leader goes on that cannot
+	// renew its Lease. They are those of Flux's controllers (fluxcd/pkg/runtime/leaderelection): the ten seconds of controller-runtime are
 	// less than an API server may take that has much to do.
 	leaseDuration, renewDeadline = 35 * time.Second, 30 * time.Second
 )

@@ -173,7 +173,8 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 	return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, wanted, d.UID) })
 }
 
-// takeBack takes a withdrawal back that was decided or is on its way, and gives the delivery what the set wants: no event tells of that again.
+// takeBack takes a withdrawal back that was decided or is on its way, and gives the delivery what the set wants: no event tells of that
+// again.
 func (m *Matcher) takeBack(ctx context.Context, reg *hubv1.ClusterRegistration, key types.NamespacedName, set compiled,
 	d *hubv1.AddonDelivery) error {
 	if err := callOff(ctx, m.Client, d); err != nil {

@@ -51,22 +51,7 @@ func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, res
 			continue
 		}
 		k := keyOf(there, o.Kind)
-		adopted[k] = &object{
-			state: fluxstate.Of(there), uid: there.GetUID(), version: there.GetResourceVersion(), adopter: d.Namespace,
-			Observed: plan.Observed{
-				Key: k, Addon: o.Addon, Foreign: true, Release: assembly.ReleaseOf(there), Generation: there.GetGeneration(),
-				Deleting: there.GetDeletionTimestamp() != nil, Suspended: fluxstate.Of(there).Suspended,
-			},
-		}
-		switch o := there.(type) {
-		case *helmv2.HelmRelease:
-			adopted[k].chart = o.Status.HelmChart
-			if latest := o.Status.History.Latest(); latest != nil {
-				adopted[k].Installed = latest.ChartName
-			}
-		case *kustomizev1.Kustomization:
-			adopted[k].applies(o, r.sightings.succeeded(o))
-		}
+		adopted[k] = r.byHand(d, o, there)
 		if _, kept := in.Releases[o.Addon]; !kept {
 			if release, ok := assembly.Adopted(o, there); ok {
 				in.Releases[o.Addon], again = release, true
@@ -85,6 +70,28 @@ func (r *Reconciler) adoptions(ctx context.Context, c *cluster, d *delivery, res
 	}
 	*result = *second
 	return adopted, nil
+}
+
+// byHand returns what is planned with of a hand-written object that an add-on takes over.
+func (r *Reconciler) byHand(d *delivery, by *render.Object, there client.Object) *object {
+	state := fluxstate.Of(there)
+	out := &object{
+		state: state, uid: there.GetUID(), version: there.GetResourceVersion(), adopter: d.Namespace,
+		Observed: plan.Observed{
+			Key: keyOf(there, by.Kind), Addon: by.Addon, Foreign: true, Release: assembly.ReleaseOf(there), Generation: there.GetGeneration(),
+			Deleting: there.GetDeletionTimestamp() != nil, Suspended: state.Suspended,
+		},
+	}
+	switch o := there.(type) {
+	case *helmv2.HelmRelease:
+		out.chart = o.Status.HelmChart
+		if latest := o.Status.History.Latest(); latest != nil {
+			out.Installed = latest.ChartName
+		}
+	case *kustomizev1.Kustomization:
+		out.applies(o, r.sightings.succeeded(o))
+	}
+	return out
 }
 
 // handWritten returns the object that an add-on adopts, and nil if it does not exist. It must be for this cluster. If
@@ -164,14 +171,14 @@ func refuseSuspended(obj client.Object) string {
 	return "is suspended, and an add-on is not: it is taken over when somebody has resumed it"
 }
 
-// refuseUnapplied returns why an add-on of another namespace may not go on yet with what a hand-written Kustomization has applied; "" if it
-// may. That one has changed since, and does not say whether it was another folder before: Flux prunes what only that has when it applies the
-// new one, and nobody else would. One that the hub has suspended has changed by that alone, and one that is being deleted too: nobody can
-// tell then.
+// refuseUnapplied returns why an add-on of another namespace may not go on yet with what a hand-written Kustomization has applied; "" if
+// it may. That one has changed since, and does not say whether it was another folder before: Flux prunes what only that has when it
+// applies the new one, and nobody else would. One that the hub has suspended has changed by that alone, and one that is being deleted too:
+// nobody can tell then.
 func refuseUnapplied(by *render.Object, obj client.Object) string {
 	k, ok := obj.(*kustomizev1.Kustomization)
-	if !ok || by.Namespace == obj.GetNamespace() || k.Spec.Suspend || k.DeletionTimestamp != nil || k.Status.Inventory == nil || len(k.Status.Inventory.Entries) == 0 ||
-		saysSucceeded(k) >= k.Generation {
+	if !ok || by.Namespace == obj.GetNamespace() || k.Spec.Suspend || k.DeletionTimestamp != nil || k.Status.Inventory == nil ||
+		len(k.Status.Inventory.Entries) == 0 || saysSucceeded(k) >= k.Generation {
 		return ""
 	}
 	return "has changed since Flux applied it: it is taken over when Flux has applied that"

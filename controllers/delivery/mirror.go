@@ -133,6 +133,7 @@ func (r *Reconciler) mirror(ctx context.Context, c *cluster, namespace string) e
 	}
 	content, err := r.mirrorContent(ctx, c, namespace)
 	if err != nil || content == nil {
+		c.mirrored[namespace] = false // it is that of before, and may lead to another cluster
 		return err
 	}
 	u := r.mirrorObject(c, namespace, content)

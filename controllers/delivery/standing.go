@@ -50,9 +50,9 @@ func (r *Reconciler) reachOf(ctx context.Context, c *cluster, namespace string) 
 	return from, err
 }
 
-// ours returns whether the hub looks after a Flux object that has the cluster's label, which nobody else may put on one (config/policies). In a
-// namespace out of reach it does only if the object belongs to a delivery that exists, or its Team still has its rights on the cluster, and
-// Flux needs them for the object.
+// ours returns whether the hub looks after a Flux object that has the cluster's label, which nobody else may put on one (config/policies).
+// In a namespace out of reach it does only if the object belongs to a delivery that exists, or its Team still has its rights on the
+// cluster, and Flux needs them for the object.
 func (r *Reconciler) ours(ctx context.Context, c *cluster, obj metav1.Object) (bool, error) {
 	if _, err := r.reachOf(ctx, c, obj.GetNamespace()); err != nil {
 		return false, err

@@ -32,12 +32,13 @@ func (r *Reconciler) takeIn(ctx context.Context, o *written) (*unstructured.Unst
 		return nil, fmt.Errorf("read %s, which is to be adopted: %w", o.step.Key, err)
 	}
 	if there.GetUID() != o.there.uid || there.GetResourceVersion() != o.there.version {
-		return nil, apierrors.NewConflict(schema.GroupResource{Resource: o.step.Key.Kind}, o.step.Key.Name, errors.New("it has changed since it was looked at"))
+		return nil, apierrors.NewConflict(schema.GroupResource{Resource: o.step.Key.Kind}, o.step.Key.Name,
+			errors.New("it has changed since it was looked at"))
 	}
 	labels, annotations := origin.MirroredLabels(there.GetLabels()), origin.MirroredLabels(there.GetAnnotations())
 	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
-	err := r.replace(ctx, there, map[string]any{"/spec": o.obj.Object["spec"], "/metadata/labels": labels, "/metadata/annotations": annotations,
-		"/metadata/ownerReferences": []any{}})
+	err := r.replace(ctx, there, map[string]any{
+		"/spec": o.obj.Object["spec"], "/metadata/labels": labels, "/metadata/annotations": annotations, "/metadata/ownerReferences": []any{}})
 	if err != nil {
 		return nil, err
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// A workload keeps its Flux object: an add-on that is renamed, moved to another set of the namespace, or adopts a hand-written object of the
-// namespace, goes on with the object that is there, under the name that it has. The add-on is in the object's label; a name says only what
-// the object was made for.
+// A workload keeps its Flux object: an add-on that is renamed, moved to another set of the namespace, or adopts a hand-written object of
+// the namespace, goes on with the object that is there, under the name that it has. The add-on is in the object's label; a name says only
+// what the object was made for.
 
 // names gives each object of each delivery the name of the live object that it goes on with, or else a name that no other add-on's object
-// has. What delivers the same as the live object comes first: Flux has nothing to do then. Several may get one name: their claims are decided
-// later. It changes copies: the results are of callers who keep them.
+// has. What delivers the same as the live object comes first: Flux has nothing to do then. Several may get one name: their claims are
+// decided later. It changes copies: the results are of callers who keep them.
 func (a *assembler) names() {
 	a.in.Deliveries = slices.Clone(a.in.Deliveries)
 	a.takes, a.given, a.taken = map[*render.Object]*Live{}, map[plan.Key]bool{}, map[plan.Key]bool{}
@@ -42,25 +42,31 @@ func (a *assembler) names() {
 		}
 	})
 	a.each(func(d *Delivery, o *render.Object) {
-		if a.takes[o] != nil || named[o] {
-			return
+		if a.takes[o] == nil && !named[o] {
+			a.name(d, o)
 		}
-		if l := a.mover(d, o); l != nil && !a.taken[l.Key] {
-			a.take(d, o, l)
-			return
-		}
-		if own := a.own(d, o); own != nil {
-			o.Name = own.Key.Name
-			return
-		}
-		if to := o.Adopt; to != nil && to.Namespace == o.Namespace && a.in.Adopted[plan.Key{Kind: o.Kind, Namespace: to.Namespace, Name: to.Name}] {
+	})
+}
+
+// name gives an object a name for which nothing delivers the same yet.
+func (a *assembler) name(d *Delivery, o *render.Object) {
+	if l := a.mover(d, o); l != nil && !a.taken[l.Key] {
+		a.take(d, o, l)
+		return
+	}
+	if own := a.own(d, o); own != nil {
+		o.Name = own.Key.Name
+		return
+	}
+	if to := o.Adopt; to != nil && to.Namespace == o.Namespace {
+		if k := (plan.Key{Kind: o.Kind, Namespace: to.Namespace, Name: to.Name}); a.in.Adopted[k] {
 			o.Name = to.Name
 			return
 		}
-		for n, name := 1, o.Name; a.live[Key(o)] != nil; n++ {
-			o.Name = identity.Beside(name, n)
-		}
-	})
+	}
+	for n, name := 1, o.Name; a.live[Key(o)] != nil; n++ {
+		o.Name = identity.Beside(name, n)
+	}
 }
 
 // take has an object go on with a live one. If that is of the same delivery, what has its former name now is something new.
@@ -70,7 +76,8 @@ func (a *assembler) take(d *Delivery, o *render.Object, l *Live) {
 	a.taken[l.Key] = a.taken[l.Key] || l.Content == Content(o)
 }
 
-// mover returns the live object of the namespace that an object is to go on with by movedFrom; nil if there is none, or if its add-on has one.
+// mover returns the live object of the namespace that an object is to go on with by movedFrom; nil if there is none, or if its add-on has
+// one.
 func (a *assembler) mover(d *Delivery, o *render.Object) *Live {
 	if len(o.MovedFrom) == 0 || slices.ContainsFunc(a.in.Live, func(l Live) bool { return l.of(d) && l.fits(o) }) {
 		return nil
@@ -90,7 +97,10 @@ func (a *assembler) mover(d *Delivery, o *render.Object) *Live {
 func (a *assembler) own(d *Delivery, o *render.Object) (found *Live) {
 	for i := range a.in.Live {
 		l := &a.in.Live[i]
-		if l.fits(o) && (l.of(d) || !a.taken[l.Key]) && (found == nil || !found.of(d) && l.of(d) || found.of(d) == l.of(d) && found.Going && !l.Going) {
+		if !l.fits(o) || !l.of(d) && a.taken[l.Key] {
+			continue
+		}
+		if found == nil || !found.of(d) && l.of(d) || found.of(d) == l.of(d) && found.Going && !l.Going {
 			found = l
 		}
 	}

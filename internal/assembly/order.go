@@ -134,8 +134,9 @@ func (a *assembler) addonGate(d *Delivery, w *Wanted) string {
 	return ""
 }
 
-// inTheWay returns the gate of an add-on without an object that has the former name of another add-on without one, or whose object still has
-// that name; "" if there is none. If it came first, the other one would take it over. An add-on does not wait for one that waits for it.
+// inTheWay returns the gate of an add-on without an object that has the former name of another add-on without one, or whose object still
+// has that name; "" if there is none. If it came first, the other one would take it over. An add-on does not wait for one that waits for
+// it.
 func (a *assembler) inTheWay(delivery int, w *Wanted) string {
 	for i := range a.out[delivery].Wanted {
 		o := &a.out[delivery].Wanted[i]

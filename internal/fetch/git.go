@@ -34,7 +34,8 @@ func (h *fetching) git(ctx context.Context, spec *sourcev1.GitRepositorySpec, di
 	case !strings.HasPrefix(spec.URL, "https://") && !strings.HasPrefix(spec.URL, "http://"):
 		return nil, errors.New("only http and https are fetched from: say by --local-sources where a clone is")
 	case len(spec.Include) > 0 || spec.RecurseSubmodules:
-		return nil, errors.New("spec.include and spec.recurseSubmodules are not known here: say by --local-sources where a copy of the content is")
+		return nil, errors.New("spec.include and spec.recurseSubmodules are not known here: say by --local-sources where a copy of the " +
+			"content is")
 	}
 	if _, err := url.Parse(spec.URL); err != nil { // go-git would say it with the password
 		return nil, fmt.Errorf("%q is no address of a repository", redacted(spec.URL))

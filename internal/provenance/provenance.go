@@ -50,7 +50,8 @@ func Named(d *hubv1.AddonDelivery) bool {
 }
 
 // Claims returns whether a Flux object says that the hub made it for a set on a cluster: it has the cluster's label, which nobody else may
-// put on one (config/policies), and names the set's delivery. The caller passes the set's name, because the object's label may have a shortened one.
+// put on one (config/policies), and names the set's delivery. The caller passes the set's name, because the object's label may have a
+// shortened one.
 func Claims(o metav1.Object, hubID, set string, reg types.NamespacedName) bool {
 	return o.GetLabels()[hubv1.ClusterKeyLabel] == identity.ClusterKey(hubID, reg) &&
 		o.GetAnnotations()[hubv1.DeliveryAnnotation] == identity.Delivery(set, reg)

@@ -258,7 +258,8 @@ func (d *Departure) stays() string {
 	return fmt.Sprintf(`ClusterRegistration %[4]s is gone. These stay:
   Namespace and ClusterRoleBinding %[1]s, with the hub's account, on the cluster
   Secret %[2]s/%[3]s on the hub
-Run the command again when the cluster answers, or with the rights of its administrator (--cluster-kubeconfig FILE). Or by hand, on the cluster:
+Run the command again when the cluster answers, or with the rights of its administrator (--cluster-kubeconfig FILE).
+Or by hand, on the cluster:
 %[5]s
 After that, or if the cluster is gone, add --leave-account: it removes the Secret alone.`,
 		d.account.Name, d.secret.Namespace, d.secret.Name, d.Name, d.byHand())

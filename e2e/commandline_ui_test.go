@@ -238,7 +238,7 @@ func (p *paged) browser(t *testing.T) {
 	}
 	const connected = "true document.getElementById('connection').className === 'on'"
 	steps := []string{"open " + p.address, connected, "see 12 Ready", "open " + p.base + "/sets/flux-system/waves", "see ✓ Complete",
-		"click .actions a[href$=undo]", "see 12 clusters have another revision", "click #confirm", "see the clusters get revision waves-", "see Take the undo off", "quiet"}
+		"click .actions a[href$=undo]", "see 12 clusters have another revision", "click #confirm", "see the clusters get revision waves-", "see End the undo", "quiet"}
 	run := func(steps []string) {
 		t.Helper()
 		browser := exec.CommandContext(t.Context(), driver)

@@ -183,6 +183,10 @@ func (c *commanded) keeps(t *testing.T) {
 }
 
 func (c *commanded) orphans(t *testing.T) {
+	soon(t, "a hub leads", func() error {
+		_, err := c.leader(t)
+		return err
+	})
 	out := c.uninstalls(t, "--addons=orphan")
 	for _, want := range []string{"AddonSet flux-system/plain: deletionPolicy: Orphan", "1 AddonSet deleted", "Cluster tenants/one is unregistered"} {
 		if !strings.Contains(out, want) {

@@ -111,12 +111,14 @@ func (f *tenants) imported(t *testing.T) {
 	})
 	expect.Apply(t, f.Client(), string(sets))
 	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "tenants", Name: "fleet"}}
-	f.soon(t, "the hub has it", func() error {
-		meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "tenants", Name: name} }
-		return errors.Join(expect.Delivered(ctx, f.Client(), set, f.two.key),
-			expect.Gone(ctx, f.Client(), &helmv2.HelmRelease{ObjectMeta: meta("two-settings")}),
-			expect.Gone(ctx, f.Client(), &kustomizev1.Kustomization{ObjectMeta: meta("two-networks")}))
-	})
+	f.soon(t, "the hub has it", func() error { return expect.Delivered(ctx, f.Client(), set, f.two.key) })
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "tenants", Name: name} }
+	for _, o := range []client.Object{&helmv2.HelmRelease{ObjectMeta: meta("two-settings")}, &kustomizev1.Kustomization{ObjectMeta: meta("two-networks")}} {
+		expect.NoError(t, f.Client().Get(ctx, client.ObjectKeyFromObject(o), o))
+		if o.GetLabels()[hubv1.AddonSetLabel] != set.Name {
+			t.Errorf("%s is not the set's: %v", o.GetName(), o.GetLabels())
+		}
+	}
 	if after := f.found(t); after != before {
 		t.Errorf("what is on the tenant is %v, and was %v", after, before)
 	}

@@ -145,8 +145,8 @@ type assembler struct {
 	takes map[*render.Object]*Live
 	// given are the live objects that their own sets give to another add-on of theirs.
 	given map[plan.Key]bool
-	// taken are those that something goes on with that delivers the same.
-	taken map[plan.Key]bool
+	// taken are those that another add-on goes on with that delivers the same, and kept those that have such an add-on of their own name.
+	taken, kept map[plan.Key]bool
 }
 
 // winner is the delivery that delivers an add-on.

@@ -54,7 +54,7 @@ func TestAssemble(t *testing.T) {
 				},
 				Live: []assembly.Live{live("s", object("ks a"), true)},
 			},
-			"s: b as(one-a)\nt: a",
+			"s: b as(one-a)\nt: a named(one-0)",
 		},
 		"AStrongerSetsOtherReleaseIsNewBesideWhatWasRenamed": {
 			assembly.Input{
@@ -67,7 +67,7 @@ func TestAssemble(t *testing.T) {
 				},
 				Live: []assembly.Live{live("s", object("a"), true)},
 			},
-			"s: b as(one-a)\nt: a",
+			"s: b as(one-a)\nt: a named(one-0)",
 		},
 		"AStrongerSetsAddonIsNewBesideWhatWasRenamed": {
 			assembly.Input{
@@ -79,7 +79,7 @@ func TestAssemble(t *testing.T) {
 				},
 				Live: []assembly.Live{live("s", object("ks a"), true)},
 			},
-			"s: b as(one-a)\nt: a",
+			"s: b as(one-a)\nt: a named(one-0)",
 		},
 		"WhatATenantHasRenamedDecidesNothingBetweenPlatformSets": {
 			assembly.Input{
@@ -278,6 +278,13 @@ func TestAssemble(t *testing.T) {
 				Live: []assembly.Live{live("s", object("old"), true)},
 			},
 			"s: new as(one-old)",
+		},
+		"WhoTakesOverAnAddonTakesItsObject": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{with(delivery("s", object("a")), func(d *assembly.Delivery) { d.Priority, d.Ends = 5, true }), delivery("t", object("a"))},
+				Live:       []assembly.Live{live("s", object("a"), true)},
+			},
+			"s: lost a: AddonSet flux-system/t delivers add-on \"a\": this set is being deleted\nt: a",
 		},
 		"MovedLongAgo": {
 			assembly.Input{

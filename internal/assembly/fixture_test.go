@@ -79,6 +79,9 @@ func describe(in assembly.Input) string {
 			if l := slices.IndexFunc(in.Live, func(l assembly.Live) bool { return l.Key == assembly.Key(&w.Object) }); l >= 0 && in.Live[l].Addon != w.Addon {
 				line += " as(" + w.Name + ")"
 			}
+			if w.Name != "one-"+w.Addon && !strings.Contains(line, " as(") {
+				line += " named(" + w.Name + ")"
+			}
 			if w.Gate != "" {
 				line += " gate(" + w.Gate + ")"
 			}

@@ -19,7 +19,7 @@ import (
 // decided later. It changes copies: the results are of callers who keep them.
 func (a *assembler) names() {
 	a.in.Deliveries = slices.Clone(a.in.Deliveries)
-	a.takes, a.given, a.taken = map[*render.Object]*Live{}, map[plan.Key]bool{}, map[plan.Key]bool{}
+	a.takes, a.given, a.taken, a.kept = map[*render.Object]*Live{}, map[plan.Key]bool{}, map[plan.Key]bool{}, map[plan.Key]bool{}
 	for i := range a.in.Deliveries {
 		d := &a.in.Deliveries[i]
 		if d.Result == nil {
@@ -38,7 +38,7 @@ func (a *assembler) names() {
 	a.each(func(d *Delivery, o *render.Object) {
 		if own := a.own(d, o); a.takes[o] == nil && own != nil && (own.of(d) || own.Content == Content(o)) {
 			o.Name, named[o] = own.Key.Name, true
-			a.taken[own.Key] = a.taken[own.Key] || own.Content == Content(o)
+			a.kept[own.Key] = a.kept[own.Key] || own.Content == Content(o)
 		}
 	})
 	a.each(func(d *Delivery, o *render.Object) {
@@ -50,7 +50,7 @@ func (a *assembler) names() {
 
 // name gives an object a name for which nothing delivers the same yet.
 func (a *assembler) name(d *Delivery, o *render.Object) {
-	if l := a.mover(d, o); l != nil && !a.taken[l.Key] {
+	if l := a.mover(d, o); l != nil && !a.taken[l.Key] && !a.kept[l.Key] {
 		a.take(d, o, l)
 		return
 	}
@@ -121,7 +121,9 @@ func (a *assembler) each(f func(*Delivery, *render.Object)) {
 // of returns whether a live object is of a delivery.
 func (l *Live) of(d *Delivery) bool { return l.Delivery == d.Name && l.Key.Namespace == d.Namespace }
 
-// fits returns whether a live object has the add-on, the kind and the namespace of an object.
+// fits returns whether a live object has the add-on, the kind and the namespace of an object that has no other name yet. One that has lost
+// its label is of the add-on that its name says.
 func (l *Live) fits(o *render.Object) bool {
-	return l.Addon == o.Addon && l.Key.Kind == o.Kind && l.Key.Namespace == o.Namespace
+	named := l.Addon == o.Addon || l.Addon == "" && l.Key.Name == o.Name
+	return named && l.Key.Kind == o.Kind && l.Key.Namespace == o.Namespace
 }

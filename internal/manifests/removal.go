@@ -51,7 +51,7 @@ func (r Removal) Refuse() error {
 docs/uninstall.md has more`, and(r.Fleet))
 	case r.CRDs && !leaves:
 		return errors.New("deleting the CRDs deletes every AddonSet, and nobody knows any more what the Flux objects are for: leave out " +
-			"--crds, or write --addons=remove or --addons=orphan")
+			"--delete-crds, or write --addons=remove or --addons=orphan")
 	case leaves && r.Elsewhere != "":
 		return fmt.Errorf("another hub is on this management cluster, in namespace %s, and the sets are its: write --addons=keep", r.Elsewhere)
 	case leaves && !r.Leads:

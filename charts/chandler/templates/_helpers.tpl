@@ -33,3 +33,30 @@ labels:
   | replace "name: chandler-hub" (printf "name: %s-hub" .root.Values.name)
   | replace "namespace: chandler-system" (printf "namespace: %s" .root.Release.Namespace) }}
 {{- end }}
+
+{{/* The hub's arguments, one a line; nothing if there are none. */}}
+{{- define "chandler.args" -}}
+{{- if ne .Values.name "chandler" }}
+- --chart-url=http://{{ .Values.name }}.{{ .Release.Namespace }}.svc
+{{- end }}
+{{- with .Values.hubID }}
+- --hub-id={{ . }}
+{{- end }}
+{{- with .Values.platformNamespaces }}
+- --platform-namespaces={{ join "," . }}
+{{- end }}
+{{- with .Values.secretNamespaces }}
+- {{ printf "--secret-namespaces=%s" (join "," .) | quote }}
+{{- end }}
+{{- with .Values.registerAll }}
+- --register-all={{ join "," . }}
+{{- end }}
+{{- with .Values.policies }}
+{{- if not (and .enabled .generated .mirrors .deliveries .registrations) }}
+- --without-policies
+{{- end }}
+{{- end }}
+{{- range .Values.extraArgs }}
+- {{ . | quote }}
+{{- end }}
+{{- end }}

@@ -20,6 +20,7 @@ var Scripts = map[string]string{
 	"forged-delivery":           "break-glass/forged-delivery",
 	"deleted-delivery":          "break-glass/deliveries-deleted",
 	"latch-of-before":           "rebuilt-and-what-depends-on-something-comes-later",
+	"renamed-is-new":            "another-add-on-gets-the-name-of-one-that-was-renamed",
 	"removed-in-no-order":       "withdrawn-and-dependants-go-first",
 	"held-leaks":                "held-for-hours",
 	"never-opens":               "down-for-an-hour",
@@ -119,7 +120,7 @@ var Defects = []Defect{
 		{"internal/origin/policy.go", "moving || deleted && k.IsCluster()", "moving || deleted"},
 	}},
 	{"withdrawal-not-called-off", "A mark that a hub left when it was killed is not taken back", "convergence", []Edit{
-		{"controllers/addonset/matcher.go", "\tcase d.Spec.Withdrawal != \"\":\n\t\treturn callOff(ctx, m.Client, d)", "\tcase d.Spec.Withdrawal != \"\":\n\t\treturn nil"},
+		{"controllers/addonset/matcher.go", "\tif err := callOff(ctx, m.Client, d); err != nil {\n\t\treturn err\n\t}\n\tstays", "\tstays"},
 	}},
 	{"always-again", "A room looks again at once, whatever it finds", "quiescence", []Edit{
 		{"controllers/delivery/finish.go", "\tagain := false", "\tagain := true"},
@@ -247,7 +248,10 @@ var Defects = []Defect{
 		{"controllers/delivery/scope.go", "c.began.After(since)", "false"},
 	}},
 	{"latch-of-before", "A latch outlives the cluster that it is of", "order", []Edit{
-		{"internal/assembly/order.go", "d.Latched && a.here(w) ||", "d.Latched ||"},
+		{"internal/assembly/order.go", "a.in.End || d.Latched && a.here(w) {", "a.in.End || d.Latched {"},
+	}},
+	{"renamed-is-new", "An add-on that is renamed gets an object of its own", "owners", []Edit{
+		{"internal/assembly/names.go", "\tif len(o.MovedFrom) == 0 ||", "\tif len(o.MovedFrom) >= 0 ||"},
 	}},
 	{"removed-in-no-order", "What others depend on goes before them", "order", []Edit{
 		{"internal/plan/leaving.go", "if by := in.dependant(o, after); by != \"\" {", "if by := in.dependant(o, after); by == \"?\" {"},
@@ -269,7 +273,7 @@ var Defects = []Defect{
 		{"internal/rollout/decide.go", "\tif !d.complete() && !slices.ContainsFunc(d.places, func(p place) bool { return p.n[done]", "\tif false && !slices.ContainsFunc(d.places, func(p place) bool { return p.n[done]"},
 	}},
 	{"resumes-a-users", "What a user has suspended is resumed as if the hub had suspended it", "suspend", []Edit{
-		{"controllers/delivery/objects.go", "o.Held = annotated && (o.Suspended || o.heldBack)", "o.Held = (annotated || o.Suspended) && (o.Suspended || o.heldBack)"},
+		{"controllers/delivery/objects.go", "o.Held = annotated && o.Suspended", "o.Held = (annotated || o.Suspended) && o.Suspended"},
 	}},
 	{"rendered-without-origin", "A missing origin renders", "origin", []Edit{
 		{"controllers/delivery/render.go", "if why := c.originless(); why != \"\" {", "if why := c.originless(); false && why != \"\" {"},

@@ -273,7 +273,7 @@ var Defects = []Defect{
 		{"internal/rollout/decide.go", "\tif !d.complete() && !slices.ContainsFunc(d.places, func(p place) bool { return p.n[done]", "\tif false && !slices.ContainsFunc(d.places, func(p place) bool { return p.n[done]"},
 	}},
 	{"resumes-a-users", "What a user has suspended is resumed as if the hub had suspended it", "suspend", []Edit{
-		{"controllers/delivery/objects.go", "o.Held = annotated && o.Suspended", "o.Held = (annotated || o.Suspended) && o.Suspended"},
+		{"controllers/delivery/suspend.go", "\t\tu.SetResourceVersion(o.version)\n", "\t\tu.SetResourceVersion(o.version)\n\t\tu.Object[\"spec\"] = map[string]any{\"suspend\": false}\n"},
 	}},
 	{"rendered-without-origin", "A missing origin renders", "origin", []Edit{
 		{"controllers/delivery/render.go", "if why := c.originless(); why != \"\" {", "if why := c.originless(); false && why != \"\" {"},

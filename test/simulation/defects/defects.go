@@ -89,9 +89,6 @@ var Defects = []Defect{
 	{"frozen-and-gone", "A frozen delivery whose objects are gone is not served", "status", []Edit{
 		{"controllers/delivery/gather.go", "\trevision, err := r.revision(", "\tif d.frozen {\n\t\td.reason, d.unrenderable = hubv1.FrozenReason, \"frozen\"\n\t\treturn nil\n\t}\n\trevision, err := r.revision("},
 	}},
-	{"hand-over-while-paused", "A hand-over goes on while the cluster is paused", "pause", []Edit{
-		{"internal/plan/leaving.go", "\t\tcase in.Suspend != \"\": // the other", "\t\tcase false && in.Suspend != \"\": // the other"},
-	}},
 	{"counted-when-granted", "A removal counts from when the guard has let it go, and not from when it goes", "guard", []Edit{
 		{"controllers/addonset/removals.go", "Going: r.lately.and(client.ObjectKeyFromObject(set), asked.going),", "Going: asked.going,"},
 	}},

@@ -130,8 +130,8 @@ func flagsOf(cmd *cobra.Command) (own, common *pflag.FlagSet) {
 	return own, common
 }
 
-// commonFlags are those that `chandler options` shows: the hub's, which the command line takes from the hub unless somebody writes them,
-// and kubectl's.
+// commonFlags returns the flags that `chandler options` shows: those that the command line shares with the hub, and kubectl's. The shared
+// ones default to what the hub runs with.
 func commonFlags() (hub, kubectls *pflag.FlagSet) {
 	hub, kubectls = pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	(&hubconfig.Shared{}).AddFlags(hub, hubconfig.DefaultNamespace)

@@ -69,8 +69,8 @@ func TestImportParents(t *testing.T) {
 	golden(t, "import/parents.txt", errs+out)
 }
 
-// TestImportUnknownVariables: what is in a Secret, or in a ConfigMap that is not in the files, becomes a variable of the set, which somebody has to
-// write. Nothing of it is guessed, also where the template has a default.
+// TestImportUnknownVariables: a value that is in a Secret, or in a ConfigMap that is not in the files, becomes a variable of the set that the
+// user has to write. Import guesses no value, even if the template has a default.
 func TestImportUnknownVariables(t *testing.T) {
 	files := fleetOfParents()
 	for name, text := range files {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/config"
 	"github.com/chandler-hub/chandler/internal/doctor"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/manifests"
 )
 
@@ -38,13 +38,15 @@ func lookAround(ctx context.Context, c client.Client, namespace string) (manifes
 	if err == nil {
 		there.Deployment = deployment
 	}
-	lease, err := leaseOf(ctx, c)
+	lease, err := live.ReadLease(ctx, c)
 	if err != nil {
 		return there, err
 	}
-	if other := hubconfig.Installation(lease, time.Now()); other != namespace {
+	now := time.Now()
+	if other := lease.Of(now); other != namespace {
 		there.Elsewhere = other
 	}
+	there.Leads = there.Elsewhere == "" && lease.Alive(now)
 	published := &corev1.ConfigMap{}
 	err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: hubconfig.ConfigMapName}, published)
 	if client.IgnoreNotFound(err) != nil {
@@ -52,16 +54,6 @@ func lookAround(ctx context.Context, c client.Client, namespace string) (manifes
 	}
 	there.HubID = published.Data["hub-id"]
 	return there, definitions(ctx, c, &there)
-}
-
-// leaseOf reads the Lease by which hubs agree who works. If there is none, it is empty.
-func leaseOf(ctx context.Context, c client.Client) (*coordinationv1.Lease, error) {
-	l := &coordinationv1.Lease{}
-	err := c.Get(ctx, client.ObjectKey{Namespace: hubconfig.LeaseNamespace, Name: hubconfig.LeaseName}, l)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("read Lease %s/%s: %w", hubconfig.LeaseNamespace, hubconfig.LeaseName, err)
-	}
-	return l, nil
 }
 
 // definitions compares the installed CRDs of ours with those of this build.

@@ -12,17 +12,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandler-hub/chandler/internal/chronicle"
 	"github.com/chandler-hub/chandler/internal/course"
 	"github.com/chandler-hub/chandler/internal/doctor"
 	"github.com/chandler-hub/chandler/internal/explain"
+	"github.com/chandler-hub/chandler/test/jsonschema"
 )
 
 // documents are what commands write with -o json and -o yaml. chandler diff has a schema of its own, and chandler get writes the objects.
@@ -114,24 +111,7 @@ func holds(t *testing.T, command string) func(text string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	published, in := &apiextensionsv1.JSONSchemaProps{}, &apiextensions.JSONSchemaProps{}
-	if err := utiljson.Unmarshal(raw, published); err != nil {
-		t.Fatal(err)
-	}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(published, in, nil); err != nil {
-		t.Fatal(err)
-	}
-	validator, _, err := validation.NewSchemaValidator(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func(text string) error {
-		var v any
-		if err := utiljson.Unmarshal([]byte(text), &v); err != nil {
-			return err
-		}
-		return validation.ValidateCustomResource(nil, v, validator).ToAggregate()
-	}
+	return jsonschema.Checker(t, raw)
 }
 
 // TestOutputs: what a script reads is by the schema, says what the text says, and is the same as YAML.

@@ -118,11 +118,7 @@ func (o *uninstallOptions) look(ctx context.Context) error {
 		return err
 	}
 	o.hubID = cmp.Or(there.HubID, hubconfig.DefaultHubID)
-	lease, err := leaseOf(ctx, o.client)
-	if err != nil {
-		return err
-	}
-	o.removal.Leads, o.removal.Elsewhere = there.Elsewhere == "" && hubconfig.Alive(lease, time.Now()), there.Elsewhere
+	o.removal.Leads, o.removal.Elsewhere = there.Leads, there.Elsewhere
 	if o.removal.Fleet, o.removal.Applied, err = fleetOf(ctx, o.client); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ type versions struct {
 	Unknown string `json:"unknown,omitempty" about:"why the versions of the hub and Flux are not known"`
 }
 
-// versionPatience is how long the hub has for an answer: what somebody asks first is the version of the command line.
+// versionPatience is how long the command waits for the hub: most users want the version of the command line, which needs no hub.
 const versionPatience = 5 * time.Second
 
 func versionCommand() *cobra.Command {

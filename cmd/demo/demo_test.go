@@ -26,8 +26,8 @@ import (
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
-// stays is for how long somebody looks around before he tries something, in seconds: at night far longer than a node without a lease would
-// live. By day TestFleet of package localfleet sees that nodes renew theirs.
+// stays is how long the test waits before it tries what the demo suggests, as a newcomer who looks around first. At night that is far longer
+// than a node without a lease would live. By day TestFleet of package localfleet sees that nodes renew theirs.
 var stays = time.Duration(expect.ByDay(5, 180)) * time.Second
 
 // TestDemo does what the demo does and what it tells people to try, after they have looked around for a while.

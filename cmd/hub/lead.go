@@ -61,8 +61,8 @@ func newLock(config *rest.Config, installation string, led *tenure.Tenure) (*loc
 		identity: host + "_" + string(uuid.NewUUID())}, nil
 }
 
-// Get implements resourcelock.Interface. The Lease of another installation counts as held until nobody has written it for an hour, also if
-// its hub has given it back: the elector waits for as long as the record says after it saw the record change.
+// Get implements resourcelock.Interface. The Lease of another installation counts as held until that hub has not written the Lease for an
+// hour, even if the hub has released the Lease: the elector waits for the duration in the record, from the last change that it saw.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	lease, err := l.leases.Get(ctx, hubconfig.LeaseName, metav1.GetOptions{})
 	if err != nil {
@@ -124,7 +124,7 @@ func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	return l.wrote(written, at, err)
 }
 
-// filled writes into a Lease who holds it, and of which installation.
+// filled writes the record into a Lease, and the installation of this hub as a label. It returns the Lease.
 func (l *lock) filled(lease *coordinationv1.Lease, r resourcelock.LeaderElectionRecord) *coordinationv1.Lease {
 	lease.Spec = resourcelock.LeaderElectionRecordToLeaseSpec(&r)
 	metav1.SetMetaDataLabel(&lease.ObjectMeta, hubconfig.InstallationLabel, l.installation)

@@ -172,9 +172,9 @@ func refuseSuspended(obj client.Object) string {
 }
 
 // refuseUnapplied returns why an add-on of another namespace may not go on yet with what a hand-written Kustomization has applied; "" if
-// it may. That one has changed since, and does not say whether it was another folder before: Flux prunes what only that has when it
-// applies the new one, and nobody else would. One that the hub has suspended has changed by that alone, and one that is being deleted too:
-// nobody can tell then.
+// it may. If the Kustomization has changed since Flux applied it, it may have had another folder before. When Flux applies the new
+// folder, it prunes what only the former one has, and nothing else would prune that. A Kustomization that the hub has suspended or that
+// is being deleted is not refused: its generation has changed by that alone, so it does not show whether the folder has.
 func refuseUnapplied(by *render.Object, obj client.Object) string {
 	k, ok := obj.(*kustomizev1.Kustomization)
 	if !ok || by.Namespace == obj.GetNamespace() || k.Spec.Suspend || k.DeletionTimestamp != nil || k.Status.Inventory == nil ||

@@ -224,10 +224,7 @@ func (r *Reconciler) dropFormer(ctx context.Context, c *cluster, namespace strin
 // them. Before a mirror is made for objects that are leaving, it reads live whether they are there: the mirror is deleted with the last of
 // them, and the cache may show that first.
 func (r *Reconciler) needsMirror(ctx context.Context, c *cluster, there *metav1.PartialObjectMetadata, namespace string) (bool, error) {
-	for _, d := range c.deliveries {
-		if d.Namespace != namespace || !d.serves() {
-			continue
-		}
+	if slices.ContainsFunc(c.deliveries, func(d *delivery) bool { return d.Namespace == namespace && d.serves() }) {
 		return true, nil
 	}
 	if has := c.hasObjects(namespace); !has || there != nil {

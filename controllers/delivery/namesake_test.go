@@ -27,7 +27,7 @@ func (m *room) shows(deliveries ...hubv1.AddonDelivery) {
 	})
 }
 
-// vanish has the cluster's delivery go with its finalizer, as the hub that led before lets it go.
+// vanish deletes the cluster's delivery, and removes its finalizer, as the hub that led before did.
 func (m *room) vanish() {
 	d := m.delivery(roomCluster, roomSet)
 	m.quietly(func() {
@@ -50,8 +50,8 @@ func (m *room) changeLive() {
 	edit(m, d.Namespace, d.Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Generation += 5 })
 }
 
-// TestAChangeOfADeletedDeliveryStopsNothing: whoever may write a delivery that is being deleted, and does so all the time, has nobody wait for
-// the cache to show it.
+// TestAChangeOfADeletedDeliveryStopsNothing: a delivery that is being deleted may be written all the time. The hub does not wait until its cache
+// shows the last write.
 func TestAChangeOfADeletedDeliveryStopsNothing(t *testing.T) {
 	m := newServedRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), addonsOf("other", "1", releaseAddon("new"))...)...)
 	m.settle()

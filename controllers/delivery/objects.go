@@ -273,8 +273,8 @@ func (c *cluster) planInput(scope string, config *hubconfig.Config) plan.Input {
 	return in
 }
 
-// keepMoved notes the objects that stay because nobody knows now what the add-on should be that goes on with them, unless another one
-// does. A platform set does not wait for a tenant's add-on: the tenant would have a veto.
+// keepMoved notes the objects that stay until the add-on that is to take them over can be delivered, unless another add-on goes on with
+// them. A platform set does not wait for a tenant's add-on: the tenant would have a veto.
 func (c *cluster) keepMoved(scope string, desired []plan.Desired, config *hubconfig.Config) {
 	for _, d := range c.deliveries {
 		if c.scope(d.Namespace) != scope {

@@ -62,14 +62,11 @@ func (r *Reconciler) ours(ctx context.Context, c *cluster, obj metav1.Object) (b
 
 // made is ours for an object of a namespace whose reach has been read.
 func (c *cluster) made(obj metav1.Object) bool {
-	if c.delivery(obj.GetNamespace(), obj.GetAnnotations()[hubv1.DeliveryAnnotation]) != nil {
+	if c.reaches(obj.GetNamespace()) || c.delivery(obj.GetNamespace(), obj.GetAnnotations()[hubv1.DeliveryAnnotation]) != nil {
 		return true
 	}
-	if finished := obj.GetDeletionTimestamp() != nil && fluxstate.Finished(obj.GetFinalizers()); !c.reaches(obj.GetNamespace()) &&
-		(finished || c.rights(obj.GetNamespace()) == nil) {
-		return false
-	}
-	return true
+	finished := obj.GetDeletionTimestamp() != nil && fluxstate.Finished(obj.GetFinalizers())
+	return !finished && c.rights(obj.GetNamespace()) != nil
 }
 
 // selects returns whether the set of a delivery selects the cluster now. Parsing a selector costs something, so

@@ -64,31 +64,20 @@ func StatusOf(in *Input, clusters bool) (*StatusDocument, error) {
 		Completed: is.CompletedRevision,
 		Started:   is.Started, Wave: is.Wave, WaveReady: is.WaveReady, WaitsFor: is.WaitingFor, Next: in.ways(&is),
 		Notes: append(append([]string{}, in.Notes...), in.doubts()...), Sources: in.Set.Status.Sources}
-	for i, row := range waves(&is) {
-		w := &is.Waves[i]
-		d.Waves = append(d.Waves, WaveDocument{w.Name, row[len(row)-1], w.Total, w.Done, w.Running, w.Failed, w.Skipped})
-	}
-	for _, row := range failedRows(&is) {
-		d.Failed = append(d.Failed, FailureDocument{row[0], row[1]})
-	}
+	d.Waves, d.Failed = waves(&is), failedClusters(&is)
 	if !clusters {
 		return d, nil
 	}
-	rows, err := in.clusterRows(&is)
-	for _, row := range rows {
-		d.Clusters = append(d.Clusters, ClusterDocument{row[0], undashed(row[1]), undashed(row[2]), row[3], row[4]})
-	}
+	var err error
+	d.Clusters, err = in.clusterStates(&is)
 	return d, err
 }
 
-// undashed returns what a table shows, without the dash for nothing.
-func undashed(cell string) string { return strings.TrimSuffix(cell, "-") }
-
-// failedRows returns the clusters that failed, and why.
-func failedRows(is *hubv1.RolloutStatus) (out [][]string) {
+// failedClusters returns some of the clusters that failed, and why.
+func failedClusters(is *hubv1.RolloutStatus) (out []FailureDocument) {
 	for _, text := range is.Failed {
 		name, why, _ := strings.Cut(text, " (")
-		out = append(out, []string{name, excerpt.Line(strings.TrimSuffix(why, ")"))})
+		out = append(out, FailureDocument{name, excerpt.Line(strings.TrimSuffix(why, ")"))})
 	}
 	return out
 }

@@ -21,9 +21,9 @@ func Status(in *Input, clusters bool) (*page.Page, error) {
 	p, is := &page.Page{}, in.state()
 	p.Fields(in.header(&is))
 	p.Notes(append(slices.Clone(in.Notes), in.doubts()...))
-	p.Table("", []string{"WAVE", "TOTAL", "DONE", "RUNNING", "FAILED", "SKIPPED", "STATE"}, waves(&is))
-	failed := failedRows(&is)
-	p.Table("", []string{"FAILED", "WHY"}, failed)
+	p.Table("", []string{"WAVE", "TOTAL", "DONE", "RUNNING", "FAILED", "SKIPPED", "STATE"}, rowsOf(waves(&is), (*WaveDocument).row))
+	failed := failedClusters(&is)
+	p.Table("", []string{"FAILED", "WHY"}, rowsOf(failed, (*FailureDocument).row))
 	if n := failures(&is); n > len(failed) {
 		p.Line(fmt.Sprintf("and %d more: %s", n-len(failed), command(in.Set, "status", "--per-cluster")))
 	}
@@ -31,15 +31,37 @@ func Status(in *Input, clusters bool) (*page.Page, error) {
 	if !clusters {
 		return p, nil
 	}
-	rows, err := in.clusterRows(&is)
+	list, err := in.clusterStates(&is)
 	if err != nil {
 		return nil, err
 	}
-	if len(rows) == 0 {
+	if len(list) == 0 {
 		p.Text("\nThe set selects no cluster.\n")
 	}
-	p.Table("", []string{"CLUSTER", "WAVE", "REVISION", "STATE", "WHY"}, rows)
+	p.Table("", []string{"CLUSTER", "WAVE", "REVISION", "STATE", "WHY"}, rowsOf(list, (*ClusterDocument).row))
 	return p, nil
+}
+
+// rowsOf returns the rows of a table.
+func rowsOf[T any](list []T, row func(*T) []string) (rows [][]string) {
+	for i := range list {
+		rows = append(rows, row(&list[i]))
+	}
+	return rows
+}
+
+func (w *WaveDocument) row() []string {
+	row := []string{w.Name}
+	for _, n := range []int32{w.Total, w.Done, w.Running, w.Failed, w.Skipped} {
+		row = append(row, strconv.Itoa(int(n)))
+	}
+	return append(row, w.State)
+}
+
+func (f *FailureDocument) row() []string { return []string{f.Cluster, f.Why} }
+
+func (c *ClusterDocument) row() []string {
+	return []string{c.Cluster, page.Dash(c.Wave), page.Dash(c.Revision), c.State, c.Why}
 }
 
 // follows are the sources that the set pins, with what upstream has if that is something else.
@@ -158,9 +180,8 @@ func (in *Input) doubts() []string {
 	return nil
 }
 
-// waves returns a row for each wave.
-func waves(is *hubv1.RolloutStatus) [][]string {
-	var rows [][]string
+// waves returns how each wave stands.
+func waves(is *hubv1.RolloutStatus) (out []WaveDocument) {
 	present := slices.IndexFunc(is.Waves, func(w hubv1.WaveStatus) bool { return w.Name == is.Wave })
 	if present < 0 && complete(is) {
 		present = len(is.Waves)
@@ -173,13 +194,9 @@ func waves(is *hubv1.RolloutStatus) [][]string {
 		case i == present:
 			state = "present"
 		}
-		row := []string{w.Name}
-		for _, n := range []int32{w.Total, w.Done, w.Running, w.Failed, w.Skipped} {
-			row = append(row, strconv.Itoa(int(n)))
-		}
-		rows = append(rows, append(row, state))
+		out = append(out, WaveDocument{w.Name, state, w.Total, w.Done, w.Running, w.Failed, w.Skipped})
 	}
-	return rows
+	return out
 }
 
 // complete returns whether nothing is left to do in a rollout.
@@ -194,8 +211,8 @@ func failures(is *hubv1.RolloutStatus) (n int) {
 	return n
 }
 
-// clusterRows returns a row for each cluster: wave by wave, in the order in which they start.
-func (in *Input) clusterRows(is *hubv1.RolloutStatus) ([][]string, error) {
+// clusterStates returns each cluster: wave by wave, in the order in which they start.
+func (in *Input) clusterStates(is *hubv1.RolloutStatus) ([]ClusterDocument, error) {
 	clusters, err := in.clusters()
 	if err != nil {
 		return nil, err
@@ -204,17 +221,17 @@ func (in *Input) clusterRows(is *hubv1.RolloutStatus) ([][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var rows [][]string
+	var out []ClusterDocument
 	for _, w := range survey(engine, is.Revision) {
 		for _, c := range w.Clusters {
 			name := w.Name
 			if engine.Strategy.AtOnce() {
 				name = ""
 			}
-			rows = append(rows, []string{c.Key.String(), page.Dash(name), page.Dash(c.Revision), c.State, excerpt.Line(c.Why)})
+			out = append(out, ClusterDocument{c.Key.String(), name, c.Revision, c.State, excerpt.Line(c.Why)})
 		}
 	}
-	return rows, nil
+	return out, nil
 }
 
 // Reached says whether nobody has to wait for a rollout any longer, and why it cannot be completed without somebody.

@@ -7,10 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	"k8s.io/apimachinery/pkg/util/json"
+	"github.com/chandler-hub/chandler/test/jsonschema"
 )
 
 // schema returns what holds a text to docs/diff.schema.json, which says of each field that there is no other.
@@ -20,24 +17,7 @@ func schema(t *testing.T) func(text string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	published, in := &apiextensionsv1.JSONSchemaProps{}, &apiextensions.JSONSchemaProps{}
-	if err := json.Unmarshal(raw, published); err != nil {
-		t.Fatal(err)
-	}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(published, in, nil); err != nil {
-		t.Fatal(err)
-	}
-	validator, _, err := validation.NewSchemaValidator(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func(text string) error {
-		var v any
-		if err := json.Unmarshal([]byte(text), &v); err != nil {
-			return err
-		}
-		return validation.ValidateCustomResource(nil, v, validator).ToAggregate()
-	}
+	return jsonschema.Checker(t, raw)
 }
 
 // TestSchema holds the JSON of every case to the schema.

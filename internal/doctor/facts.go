@@ -8,6 +8,8 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 )
 
 // Facts are what is known of a hub. What was not read is nil or zero, and Unread says so.
@@ -105,6 +107,20 @@ type Lease struct {
 	Renewed              time.Time
 	// Lasts is for how long a holder may be silent.
 	Lasts time.Duration
+}
+
+// Alive returns whether there is a Lease, and its holder renews it.
+func (l *Lease) Alive(now time.Time) bool {
+	return l != nil && l.Holder != "" && now.Sub(l.Renewed) <= l.Lasts
+}
+
+// Of returns the namespace of the hub that has the Lease; "" if there is none, or that hub has been silent for so long that another one may
+// take the Lease.
+func (l *Lease) Of(now time.Time) string {
+	if l == nil || now.Sub(l.Renewed) > hubconfig.Silence {
+		return ""
+	}
+	return l.Installation
 }
 
 // Clock compares clocks. Without Server nothing is known.

@@ -23,7 +23,7 @@ func hubSummary(f *Facts) string {
 	for _, w := range f.Hub.Workloads {
 		out = append(out, fmt.Sprintf("Deployment %s %s (%d/%d pods)", w.name(), w.Version, w.Ready, w.Replicas))
 	}
-	if l := f.Hub.Lease; l.alive(f.Now) {
+	if l := f.Hub.Lease; l.Alive(f.Now) {
 		out = append(out, l.Holder+" leads")
 	}
 	if len(out) == 0 {
@@ -33,11 +33,6 @@ func hubSummary(f *Facts) string {
 }
 
 func (w *Workload) name() string { return w.Namespace + "/" + w.Name }
-
-// alive returns whether there is a Lease, and its holder renews it.
-func (l *Lease) alive(now time.Time) bool {
-	return l != nil && l.Holder != "" && now.Sub(l.Renewed) <= l.Lasts
-}
 
 // hubMissing finds a hub of which nothing is to be seen.
 func hubMissing(f *Facts) []Finding {
@@ -142,7 +137,7 @@ func hubRestarts(f *Facts) []Finding {
 // hubLeads finds a hub of which no process leads.
 func hubLeads(f *Facts) []Finding {
 	l := f.Hub.Lease
-	if l == nil || l.alive(f.Now) {
+	if l == nil || l.Alive(f.Now) {
 		return nil
 	}
 	lease := hubconfig.LeaseNamespace + "/" + hubconfig.LeaseName

@@ -3,6 +3,7 @@
 package live
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"slices"
@@ -69,16 +70,22 @@ func (e *examiner) hub() error {
 
 // lease reads the Lease of the hubs. It returns false if that could not be looked at.
 func (e *examiner) lease() bool {
+	lease, err := ReadLease(e.ctx, e.client)
+	e.facts.Hub.Lease = lease
+	return e.read(doctor.CheckHub, "Leases of namespace "+hubconfig.LeaseNamespace, err)
+}
+
+// ReadLease reads the Lease by which the hubs of a management cluster agree who works; nil if there is none.
+func ReadLease(ctx context.Context, c client.Reader) (*doctor.Lease, error) {
 	l := &coordinationv1.Lease{}
-	err := e.client.Get(e.ctx, client.ObjectKey{Namespace: hubconfig.LeaseNamespace, Name: hubconfig.LeaseName}, l)
+	err := c.Get(ctx, client.ObjectKey{Namespace: hubconfig.LeaseNamespace, Name: hubconfig.LeaseName}, l)
 	if apierrors.IsNotFound(err) {
-		return true
+		return nil, nil
 	}
-	if !e.read(doctor.CheckHub, "Leases of namespace "+hubconfig.LeaseNamespace, err) {
-		return false
+	if err != nil {
+		return nil, fmt.Errorf("read Lease %s/%s: %w", hubconfig.LeaseNamespace, hubconfig.LeaseName, err)
 	}
-	e.facts.Hub.Lease = leaseOf(l)
-	return true
+	return leaseOf(l), nil
 }
 
 // maxHolder is how much is told of a holder's name, which anybody may have written. A pod's name and a UUID are shorter.

@@ -55,10 +55,8 @@ func (r *Reader) deployments(ctx context.Context, namespace, label, value string
 }
 
 // tagOf returns the tag of an image, or its digest.
-func tagOf(image string) string {
-	image, digest, _ := strings.Cut(image, "@")
-	if at := strings.LastIndex(image, ":"); at > strings.LastIndex(image, "/") {
-		return image[at+1:]
-	}
-	return cmp.Or(digest, "unknown")
+func tagOf(ref string) string {
+	_, tag := image(ref)
+	_, digest, _ := strings.Cut(ref, "@")
+	return cmp.Or(tag, digest, "unknown")
 }

@@ -241,13 +241,6 @@ func teams(hub *unstructured.Unstructured, platform []string, namespace string) 
 	return out
 }
 
-func anys(texts []string) (out []any) {
-	for _, t := range texts {
-		out = append(out, t)
-	}
-	return out
-}
-
 // complete writes the image and the arguments into the Deployment.
 func (o Options) complete(u *unstructured.Unstructured) error {
 	if o.Replicas > 0 {
@@ -265,7 +258,9 @@ func (o Options) complete(u *unstructured.Unstructured) error {
 		c["image"] = o.Image
 	}
 	if len(o.Args) > 0 {
-		c["args"] = anys(o.Args)
+		if err := unstructured.SetNestedStringSlice(c, o.Args, "args"); err != nil {
+			return err
+		}
 	}
 	return unstructured.SetNestedSlice(u.Object, containers, path...)
 }

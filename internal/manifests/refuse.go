@@ -31,6 +31,8 @@ type There struct {
 	Kubernetes string
 	// Deployment is the hub's, in the namespace of the installation; nil if there is none.
 	Deployment *appsv1.Deployment
+	// Leads says that a hub of the namespace lives.
+	Leads bool
 	// Elsewhere is the namespace of another hub, which has the Lease; "" if there is none.
 	Elsewhere string
 	// HubID is what a hub of the namespace has published; "" if none has.

@@ -263,7 +263,8 @@ type ClusterRegistrationStatus struct {
 	// +optional
 	OriginUID types.UID `json:"originUID,omitempty"`
 	// originSeenBy is the UID of this registration when the hub saw the origin. A registration that was restored from a
-	// backup with its status has another UID: its origin may still be restored.
+	// backup with its status has another UID: its origin may still be restored. It is empty while the Secret of the
+	// origin is gone and spec.kubeConfig leads to the cluster: nothing asks for the registration then.
 	// +optional
 	OriginSeenBy types.UID `json:"originSeenBy,omitempty"`
 }

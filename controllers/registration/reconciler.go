@@ -75,9 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	}
 	before := reg.DeepCopy()
 	reg.Status.Provider = provider(reg)
-	if obj != nil {
-		reg.Status.OriginUID, reg.Status.OriginSeenBy = obj.GetUID(), reg.UID
-	}
+	seen(reg, obj, verdict)
 	found, refused, err := r.access(ctx, reg, obj, verdict)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -154,6 +152,17 @@ func (r *Reconciler) origin(ctx context.Context, reg *hubv1.ClusterRegistration)
 		return nil, origin.Verdict{Origin: teardown.OriginUnknown}, nil // resolve says so in the status
 	}
 	return r.Origins.Get(ctx, kind, types.NamespacedName{Namespace: reg.Namespace, Name: reg.Spec.OriginRef.Name})
+}
+
+// seen notes that the hub sees the origin. A registration with a kubeconfig of its own outlives the Secret that it came from: then nothing
+// asks for it any more, and the policies let its owner delete it.
+func seen(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, verdict origin.Verdict) {
+	switch kind, err := kindOf(reg); {
+	case obj != nil:
+		reg.Status.OriginUID, reg.Status.OriginSeenBy = obj.GetUID(), reg.UID
+	case err == nil && !kind.IsCluster() && verdict.Origin == teardown.OriginGone && reg.Spec.KubeConfig != nil:
+		reg.Status.OriginSeenBy = ""
+	}
 }
 
 // provider says where a cluster comes from; "" if the hub does not know its kind of origin.

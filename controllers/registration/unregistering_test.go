@@ -110,3 +110,28 @@ func TestRowSaysThatItGoes(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// A registration with a kubeconfig of its own outlives the Secret that it came from. Nothing asks for it then, and its owner may delete it.
+func TestSeen(t *testing.T) {
+	secret, tenant := origin.Secret.Reference("one"), origin.Kamaji.Reference("one")
+	own := &hubv1.KubeConfigSource{}
+	for name, tc := range map[string]struct {
+		spec hubv1.ClusterRegistrationSpec
+		seen bool
+	}{
+		"HasItsOwnWayIn":          {hubv1.ClusterRegistrationSpec{OriginRef: &secret, KubeConfig: own}, false},
+		"NeedsItsOrigin":          {hubv1.ClusterRegistrationSpec{OriginRef: &secret}, true},
+		"OfAClusterThatIsDeleted": {hubv1.ClusterRegistrationSpec{OriginRef: &tenant, KubeConfig: own}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reg := &hubv1.ClusterRegistration{Spec: tc.spec}
+			reg.UID, reg.Status.OriginUID, reg.Status.OriginSeenBy = "r", "o", "r"
+			if seen(reg, nil, origin.Verdict{Origin: teardown.OriginUnknown}); !reg.SawOrigin() {
+				t.Error("nobody knows whether the origin is gone, and the hub has not seen it any more")
+			}
+			if seen(reg, nil, origin.Verdict{Origin: teardown.OriginGone}); reg.SawOrigin() != tc.seen {
+				t.Errorf("after the origin has gone, SawOrigin is %t", reg.SawOrigin())
+			}
+		})
+	}
+}

@@ -36,7 +36,7 @@ type cluster struct {
 	refuses bool
 	// mute is when it did last not answer to what its registration says.
 	mute time.Time
-	// silent is since when it does not answer; zero if it does.
+	// silent is since when the cluster that it leads to does not answer at all; zero if that answers.
 	silent time.Time
 	// leadsTo is where its registration leads, and turned since when.
 	leadsTo *cluster

@@ -93,12 +93,16 @@ func (d *draw) outages() func() string {
 // registration leads, and when a process begins.
 func (w *World) noteAnswers() {
 	for _, r := range w.clusters {
-		if w.answers(r) {
-			r.silent = time.Time{}
-		} else if r.mute = w.clock.Now(); r.silent.IsZero() {
-			r.silent = r.mute
+		if !w.answers(r) {
+			r.mute = w.clock.Now()
 		}
-		if to := w.there(r); r.leadsTo != to {
+		to := w.there(r)
+		if !to.down {
+			r.silent = time.Time{} // without its Secret, the hub probes with its copy
+		} else if r.silent.IsZero() {
+			r.silent = w.clock.Now()
+		}
+		if r.leadsTo != to {
 			r.leadsTo, r.turned = to, w.clock.Now()
 		}
 	}

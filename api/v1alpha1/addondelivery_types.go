@@ -230,11 +230,6 @@ type AddonDeliveryStatus struct {
 	// readyTime is when the hub first saw that, by its own clock. A soak counts from here.
 	// +optional
 	ReadyTime *metav1.Time `json:"readyTime,omitempty"`
-	// clusterID says which cluster it is (by the UID of its kube-system namespace, or as spec.kubeConfig.workloadIdentity
-	// names it) while another registration of that cluster is served. A registration that is made again is known by it
-	// before the cluster has answered.
-	// +optional
-	ClusterID string `json:"clusterID,omitempty"`
 }
 
 // AddonDelivery is what one AddonSet delivers to one cluster. The hub writes it; people read it.

@@ -230,9 +230,12 @@ type ClusterRegistrationStatus struct {
 	// clusterUID is the UID of the cluster's kube-system namespace. It identifies the cluster, whatever its name is.
 	// +optional
 	ClusterUID types.UID `json:"clusterUID,omitempty"`
-	// clusterSince is when the registration came to be of this cluster. Of several registrations of one cluster the first is served.
+	// clusterSince is when the registration came to be of this cluster. The first registration of a cluster has it.
 	// +optional
 	ClusterSince *metav1.Time `json:"clusterSince,omitempty"`
+	// duplicateOf is the registration that has the cluster. Nothing is delivered through this one while that one exists.
+	// +optional
+	DuplicateOf *RegistrationReference `json:"duplicateOf,omitempty"`
 	// nodes is how many nodes the cluster had at the last probe.
 	// +optional
 	Nodes *int32 `json:"nodes,omitempty"`

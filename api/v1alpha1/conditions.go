@@ -17,8 +17,8 @@ const (
 	// CredentialExpiringCondition of a ClusterRegistration, only while true: the kubeconfig in use expires within 30
 	// days, or has expired. A credential that a controller rotates is replaced in time, usually on the last day.
 	CredentialExpiringCondition = "CredentialExpiring"
-	// DuplicateCondition of a ClusterRegistration, only while true: another registration is of the same cluster, and nothing is delivered
-	// through this one; or both are, since each is in a tenant's namespace.
+	// DuplicateCondition of a ClusterRegistration, only while true: another registration has the cluster, and nothing is delivered
+	// through this one; or both have it, since each is in a tenant's namespace.
 	DuplicateCondition = "Duplicate"
 	// SuspendedCondition of a ClusterRegistration, only while true: the hub keeps the cluster's Flux objects suspended.
 	SuspendedCondition = "Suspended"
@@ -116,7 +116,7 @@ const (
 // add-ons are let go, not uninstalled, since another registration of the same cluster stays.
 const SameClusterReason = "SameCluster"
 
-// DuplicateReason of Ready, of a ClusterRegistration and of its AddonDeliveries: another registration of the same cluster is served.
+// DuplicateReason of Ready, of a ClusterRegistration and of its AddonDeliveries: another registration has the cluster.
 const DuplicateReason = "Duplicate"
 
 // Reasons of Suspended, and of Ready of what is suspended.

@@ -632,6 +632,11 @@ func (in *ClusterRegistrationStatus) DeepCopyInto(out *ClusterRegistrationStatus
 		in, out := &in.ClusterSince, &out.ClusterSince
 		*out = (*in).DeepCopy()
 	}
+	if in.DuplicateOf != nil {
+		in, out := &in.DuplicateOf, &out.DuplicateOf
+		*out = new(RegistrationReference)
+		**out = **in
+	}
 	if in.Nodes != nil {
 		in, out := &in.Nodes, &out.Nodes
 		*out = new(int32)

@@ -8,7 +8,6 @@ import (
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
@@ -53,31 +52,5 @@ func TestForgedFinishedOutOfReachDeadlocks(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A cluster of the platform's that is hostile says that the UID of kube-system is the fingerprint by which a tenant's cluster is known that has a workload
-// identity. That one is not served any more, and everything is let go there.
-func TestUIDThatIsAWorkloadIdentity(t *testing.T) {
-	const print = "0123456789abcdef"
-	victim := registered(roomCluster, "")
-	victim.Status.ClusterUID = ""
-	victim.Spec.KubeConfig = &hubv1.KubeConfigSource{WorkloadIdentity: &hubv1.WorkloadIdentity{Provider: "aws", Cluster: "arn:aws:eks:eu-west-1:1:cluster/x", ServiceAccountName: "sa"}}
-	victim.Status.Credential = &hubv1.CredentialStatus{WorkloadIdentity: "aws", Fingerprint: "f", TargetFingerprint: print}
-	liar := types.NamespacedName{Namespace: "flux-system", Name: "liar"}
-	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), victim, registered(liar, "c9"), kubeconfigSecret(liar, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
-	c := &cluster{key: roomCluster}
-	look := func() *hubv1.ClusterRegistration {
-		c.registration = &hubv1.ClusterRegistration{}
-		m.must(m.api.Get(t.Context(), roomCluster, c.registration))
-		m.must(m.r.gatherInstead(t.Context(), c))
-		return c.instead
-	}
-	if look() != nil {
-		t.Fatal("it is not served to begin with")
-	}
-	edit(m, liar.Namespace, liar.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) { r.Status.ClusterUID = print })
-	if look() != nil {
-		t.Errorf("%s", c.unserved())
 	}
 }

@@ -26,7 +26,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/plan"
-	"github.com/chandler-hub/chandler/internal/precedence"
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -59,8 +58,6 @@ type cluster struct {
 	awaited map[plan.Key]string
 	// yields are objects that would stay as they are, but must go, because another set delivers what they have.
 	yields map[plan.Key]bool
-	// instead is the registration of the same cluster that is served in place of this one; nil if this one is served.
-	instead *hubv1.ClusterRegistration
 	// announced are the objects that are let go: what each leaves, or why that could not be written into the status.
 	announced map[plan.Key]outcome
 	// reach says how far the sets of a namespace reach, for those that have been looked at.
@@ -201,9 +198,6 @@ func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
 	if len(list.Items) == 0 {
 		return c, r.gatherFinished(ctx, c)
 	}
-	if err := r.gatherInstead(ctx, c); err != nil {
-		return nil, err
-	}
 	if err := r.gatherOrigin(ctx, c); err != nil {
 		return nil, err
 	}
@@ -232,26 +226,12 @@ func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
 	return c, ctx.Err()
 }
 
-// gatherInstead finds out whether another registration of the cluster is served.
-func (r *Reconciler) gatherInstead(ctx context.Context, c *cluster) error {
-	if c.registration == nil || c.registration.Status.ClusterID() == "" {
-		return nil
-	}
-	list := &hubv1.ClusterRegistrationList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{index.ClusterID: c.registration.Status.ClusterID()},
-		client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("look for other registrations of the cluster: %w", err)
-	}
-	c.instead = precedence.Instead(c.registration, list.Items, r.Config.IsPlatform)
-	return nil
-}
-
-// unserved says why nothing of this registration may stay on its cluster; "" if the registration is served.
+// unserved says why nothing of this registration may stay on its cluster; "" if the registration has the cluster.
 func (c *cluster) unserved() string {
-	if c.instead == nil {
+	if c.registration == nil || c.registration.Status.DuplicateOf == nil {
 		return ""
 	}
-	return fmt.Sprintf("ClusterRegistration %s/%s of the same cluster is served, and not this one", c.instead.Namespace, c.instead.Name)
+	return fmt.Sprintf("ClusterRegistration %s has the cluster", c.registration.Status.DuplicateOf.Key())
 }
 
 // gatherOrigin reads the object that expressions see as origin, and that has some of the cluster's variables. If it does not exist any

@@ -18,21 +18,8 @@ import (
 func (c *cluster) report(d *delivery, pass *report.Cluster) {
 	after, ready := report.Status(pass, c.reported(d))
 	d.Status = after
-	d.Status.ClusterID = c.standsBackOf(d.before.Status.ClusterID)
 	ready.Message += d.reportRefused(c.now) + c.reportDeselected(d) + c.reportHeld(d)
 	status.Summarize(d.AddonDelivery, ready, c.now)
-}
-
-// standsBackOf returns what a delivery says of the cluster while its registration is not served. One that was made again, and to
-// which the cluster has not answered, goes on saying so: if the other registration goes, this one stays.
-func (c *cluster) standsBackOf(before string) string {
-	switch {
-	case c.registration == nil || c.registration.Status.ClusterID() == "":
-		return before
-	case c.instead != nil:
-		return c.registration.Status.ClusterID()
-	}
-	return ""
 }
 
 // snapshot returns what the status of each of the cluster's deliveries is made from.

@@ -48,8 +48,6 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			builder.WithPredicates(enqueue.Changes())).
 		Watches(&hubv1.ClusterRegistration{}, enqueue.UrgentFirst(enqueue.Itself, enqueue.SettledRegistration),
 			builder.WithPredicates(registrationChanges())).
-		Watches(&hubv1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(enqueue.SameCluster(r.Client)),
-			builder.WithPredicates(enqueue.ComesOrGoes())).
 		Watches(&hubv1.AddonSet{}, r.ofSet(), builder.WithPredicates(setChanges())).
 		Watches(&hubv1.Team{}, enqueue.ClustersOfTeam(r.Client),
 			builder.WithPredicates(enqueue.Changes())).
@@ -117,6 +115,7 @@ func registrationChanges() predicate.Predicate {
 			a.Status.Provider != b.Status.Provider || a.Status.KubernetesVersion != b.Status.KubernetesVersion ||
 			a.Status.Endpoint != b.Status.Endpoint ||
 			!equality.Semantic.DeepEqual(a.Status.Nodes, b.Status.Nodes) ||
+			!equality.Semantic.DeepEqual(a.Status.DuplicateOf, b.Status.DuplicateOf) ||
 			status.Goes(a) != status.Goes(b) ||
 			status.Reason(a, hubv1.UnregisteringCondition) != status.Reason(b, hubv1.UnregisteringCondition)
 	}}

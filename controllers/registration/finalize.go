@@ -99,8 +99,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 }
 
 // lastAccess is access for a registration that goes, and suspend after it. To clean up, the last known way in will do. If there is none, as
-// when the registration was made again and its cluster has not answered since, the origin says one. The registration may stay after all,
-// and then it is no older on its cluster than it is.
+// when the registration was made again and its cluster has not answered since, the origin says one.
 func (r *Reconciler) lastAccess(ctx context.Context, before, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
 	verdict origin.Verdict) (found resolution, again time.Duration, err error) {
 	from := obj
@@ -114,7 +113,8 @@ func (r *Reconciler) lastAccess(ctx context.Context, before, reg *hubv1.ClusterR
 	if again, _, err = r.suspend(ctx, reg, obj, refused); err != nil {
 		return found, 0, err
 	}
-	return found, again, r.dated(ctx, before, reg)
+	r.dated(before, reg)
+	return found, again, nil
 }
 
 // behind returns whether the cache does not show yet what became of the origin of a registration that is about to go. If the origin has

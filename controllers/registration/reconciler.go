@@ -87,9 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.dated(ctx, before, reg); err != nil {
-		return ctrl.Result{}, err
-	}
+	r.dated(before, reg)
 	served, err := r.serves(ctx, reg)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -111,14 +109,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 
 // serves says what is delivered to the cluster through a registration, and whether another registration has the cluster.
 func (r *Reconciler) serves(ctx context.Context, reg *hubv1.ClusterRegistration) (served, error) {
-	instead, err := r.duplicates(ctx, reg)
-	if err != nil {
+	if err := r.duplicates(ctx, reg); err != nil {
 		return served{}, err
 	}
 	if err := r.namesake(ctx, reg); err != nil {
 		return served{}, err
 	}
-	return r.deliveries(ctx, reg, instead)
+	return r.deliveries(ctx, reg)
 }
 
 // writeStatus writes the status of a registration, and sends events about what has changed.

@@ -31,7 +31,7 @@ func TestASetTurnsOutNotToCompile(t *testing.T) {
 		r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(moment),
 			Config: &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}}
 		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}
-		if _, err := r.deliveries(t.Context(), reg, nil); err != nil {
+		if _, err := r.deliveries(t.Context(), reg); err != nil {
 			t.Fatal(err)
 		}
 		return reg.Status.Sets[0].Result
@@ -60,12 +60,13 @@ func TestADrainWaitsForWhatCameThroughAnother(t *testing.T) {
 		return reg
 	}
 	served, drained := registration("one", false), registration("drained", true)
+	drained.Status.DuplicateOf = &hubv1.RegistrationReference{Namespace: "fleet", Name: "one"}
 	d := deliveryOf("base", status.Done, hubv1.AddonsReadyReason, hubv1.AddonReady)
 	api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(served, drained, registration("other", false), &d).Build()
 	r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(moment),
 		Config: &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}}
 	left := func() int {
-		s, err := r.deliveries(t.Context(), drained, served)
+		s, err := r.deliveries(t.Context(), drained)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -40,8 +41,6 @@ type served struct {
 	idleDrain string
 	// doubt says why the breaker does not open, although it should.
 	doubt string
-	// instead is the other registration of the cluster that is served, and not this one; nil if this one is.
-	instead *hubv1.ClusterRegistration
 	// held says what the removal guards of sets hold here.
 	held []string
 	// failed names each failed add-on, with its set and the reason.
@@ -78,8 +77,8 @@ func (r *Reconciler) deliveriesOf(ctx context.Context, reg *hubv1.ClusterRegistr
 }
 
 // deliveries counts the add-ons of a cluster and sets status.sets.
-func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.ClusterRegistration) (served, error) {
-	out := served{addons: map[string]bool{}, instead: instead}
+func (r *Reconciler) deliveries(ctx context.Context, reg *hubv1.ClusterRegistration) (served, error) {
+	out, holder := served{addons: map[string]bool{}}, reg.Status.DuplicateOf
 	deliveries, err := r.deliveriesOf(ctx, reg)
 	if err != nil {
 		return out, err
@@ -88,9 +87,8 @@ func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.Cluster
 	for i := range deliveries {
 		d := &deliveries[i]
 		set := d.SetKey().String()
-		if results[set] = hubv1.SetDelivered; instead != nil {
-			results[set] = fmt.Sprintf("%s: delivered through ClusterRegistration %s/%s, if at all", hubv1.SetDuplicate,
-				instead.Namespace, instead.Name)
+		if results[set] = hubv1.SetDelivered; holder != nil {
+			results[set] = fmt.Sprintf("%s: delivered through ClusterRegistration %s, if at all", hubv1.SetDuplicate, holder.Key())
 		}
 		out.left = append(out.left, leftOf(d)...)
 		if d.Withdrawn() {
@@ -115,8 +113,8 @@ func (r *Reconciler) deliveries(ctx context.Context, reg, instead *hubv1.Cluster
 	slices.SortFunc(out.unready, func(a, b unready) int { return cmp.Compare(a.set, b.set) })
 	orphans, omitted := teardown.Orphans(reg.Status.Orphans, deliveries, r.scopesOf(ctx, reg))
 	reg.Status.Orphans, reg.Status.OrphansOmitted = orphans, reg.Status.OrphansOmitted+omitted
-	if instead != nil { // a drain is over when all is gone from the cluster, through whichever registration it came
-		if err := r.leftThrough(ctx, instead, &out); err != nil {
+	if holder != nil { // a drain is over when all is gone from the cluster, through whichever registration it came
+		if err := r.leftThrough(ctx, holder.Key(), &out); err != nil {
 			return out, err
 		}
 	}
@@ -165,11 +163,10 @@ func (s *served) add(d *hubv1.AddonDelivery) (result string) {
 }
 
 // leftThrough names what is on the cluster through another registration.
-func (r *Reconciler) leftThrough(ctx context.Context, instead *hubv1.ClusterRegistration, out *served) error {
+func (r *Reconciler) leftThrough(ctx context.Context, other types.NamespacedName, out *served) error {
 	list := &hubv1.AddonDeliveryList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{index.DeliveryRegistration: instead.Namespace + "/" + instead.Name},
-		client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the deliveries of ClusterRegistration %s/%s: %w", instead.Namespace, instead.Name, err)
+	if err := r.Client.List(ctx, list, index.DeliveriesOf(other), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the deliveries of ClusterRegistration %s: %w", other, err)
 	}
 	for _, d := range counted(list.Items) {
 		out.left = append(out.left, leftOf(&d)...)
@@ -312,7 +309,7 @@ func summary(reg *hubv1.ClusterRegistration, found resolution, refused *refusal,
 	valid, reachable := status.Find(reg, hubv1.KubeConfigValidCondition), status.Find(reg, hubv1.ReachableCondition)
 	suspended, maintenance := status.Find(reg, hubv1.SuspendedCondition), status.Find(reg, hubv1.MaintenanceCondition)
 	switch {
-	case s.instead != nil:
+	case reg.Status.DuplicateOf != nil:
 		return status.Summary{Phase: status.Broken, Reason: hubv1.DuplicateReason, Message: status.Find(reg, hubv1.DuplicateCondition).Message}
 	case suspended != nil && !hubv1.Tripped(suspended.Reason):
 		// Somebody chose this. It is no failure, and what was Ready stays Ready.

@@ -104,7 +104,7 @@ func TestSummary(t *testing.T) {
 					},
 				}),
 			}
-			s, err := r.deliveries(t.Context(), reg, nil)
+			s, err := r.deliveries(t.Context(), reg)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,10 +20,10 @@ func TestUIDThatIsAWorkloadIdentity(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := []hubv1.ClusterRegistration{victim, reg("fleet", "liar", 0, signed("evil"))}
-			if instead := precedence.Instead(&all[0], all, platform); instead != nil {
+			if instead := precedence.Holder(&all[0], all, platform); instead != nil {
 				t.Errorf("%s stands back for %s", all[0].UID, instead.UID)
 			}
-			if instead := precedence.Instead(&all[1], all, platform); instead != nil {
+			if instead := precedence.Holder(&all[1], all, platform); instead != nil {
 				t.Errorf("%s stands back for %s", all[1].UID, instead.UID)
 			}
 		})

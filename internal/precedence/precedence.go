@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package precedence decides which of several registrations of one cluster is served. Two that both deliver would
+// Package precedence decides which of several registrations of one cluster has the cluster. Two that both deliver would
 // take from each other what they think is theirs. It is pure: the registrations and the platform namespaces are
 // arguments.
 package precedence
@@ -14,18 +14,17 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// Instead returns the registration that is served instead of another one of its cluster; nil if that is served
-// itself. All are registrations that say that they are of that cluster, the one in question among them or not. One
-// that goes stands back for others; for itself it counts as before, since it may be made again.
+// Holder returns the registration that has the cluster in place of another one; nil if that one has the cluster itself. All are
+// registrations that say that they are of that cluster, the one in question among them or not.
 //
-// Only rivals stand back for each other. Of those, one in a platform namespace goes before the others, then one that is
-// not led elsewhere, and then who came first goes first.
-func Instead(
+// The first one to which the cluster has answered has it until it is gone, whether or not it goes. One in a platform namespace comes before
+// the others: a tenant who registers a cluster first keeps nothing from it.
+func Holder(
 	reg *hubv1.ClusterRegistration, all []hubv1.ClusterRegistration, platform func(namespace string) bool,
 ) *hubv1.ClusterRegistration {
 	first := reg
 	for i := range all {
-		if o := &all[i]; o.UID != reg.UID && !status.Goes(o) && rivals(reg, o, platform) && before(o, first, platform) {
+		if o := &all[i]; o.UID != reg.UID && rivals(reg, o, platform) && before(o, first, platform) {
 			first = o
 		}
 	}
@@ -58,25 +57,8 @@ func before(a, b *hubv1.ClusterRegistration, platform func(namespace string) boo
 	if p, q := platform(a.Namespace), platform(b.Namespace); p != q {
 		return p
 	}
-	if p, q := LedElsewhere(a), LedElsewhere(b); p != q {
-		return q
-	}
 	return cmp.Or(since(a).Compare(since(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) < 0
-}
-
-// LedElsewhere returns whether a registration names another Secret than the one by which its cluster has answered, or
-// named that one and does not any more. It may be of another cluster, or of none, as soon as somebody edits it, and what
-// it is taken for until that is answered must not decide what goes from a cluster to which another registration leads.
-func LedElsewhere(reg *hubv1.ClusterRegistration) bool {
-	from, is := reg.Spec.KubeConfig, reg.Status.Credential
-	switch {
-	case is == nil || is.SecretName == "":
-		return false
-	case from == nil || from.SecretRef == nil:
-		return is.FromSpec
-	}
-	return is.SecretName != from.SecretRef.Name
 }
 
 // since is when a registration came to be of its cluster. What an older hub has written does not say.

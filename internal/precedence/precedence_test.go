@@ -45,27 +45,8 @@ func named(r *hubv1.ClusterRegistration) {
 
 func undated(r *hubv1.ClusterRegistration) { r.Status.ClusterSince = nil }
 
-// led is one whose spec names another Secret than the one by which its cluster has answered.
-func led(r *hubv1.ClusterRegistration) {
-	r.Status.Credential.SecretName = "one"
-	r.Spec.KubeConfig = &hubv1.KubeConfigSource{SecretRef: &hubv1.SecretKeyReference{Name: "other"}}
-}
-
-// left is one whose spec named the Secret by which its cluster has answered, and leaves that to its origin now.
-func left(r *hubv1.ClusterRegistration) {
-	r.Status.Credential.SecretName, r.Status.Credential.FromSpec = "one", true
-}
-
-// origins is one whose origin has always named it.
-func origins(r *hubv1.ClusterRegistration) { r.Status.Credential.SecretName = "one" }
-
-func stays(r *hubv1.ClusterRegistration) {
-	led(r)
-	r.Spec.KubeConfig.SecretRef.Name, r.Status.Credential.FromSpec = "one", true
-}
-
-// TestInstead: of several registrations of one cluster one is served, and all of them agree on which.
-func TestInstead(t *testing.T) {
+// TestHolder: of several registrations of one cluster one has it, and all of them agree on which.
+func TestHolder(t *testing.T) {
 	for name, tc := range map[string]struct {
 		why    string
 		regs   []hubv1.ClusterRegistration
@@ -78,18 +59,14 @@ func TestInstead(t *testing.T) {
 		"AllAtOnce":         {"then the name decides", []hubv1.ClusterRegistration{reg("a", "y", 0), reg("a", "x", 0)}, []string{"a/x"}},
 		"OfAnOlderHub":      {"it has been of its cluster since it was made", []hubv1.ClusterRegistration{reg("a", "x", time.Minute), reg("a", "y", 0, undated, made(time.Hour))}, []string{"a/y"}},
 		"Platform":          {"a tenant's cluster that lies stops no delivery of the platform's", []hubv1.ClusterRegistration{reg("a", "x", time.Hour), reg("fleet", "y", 0)}, []string{"fleet/y"}},
-		"PlatformGoes":      {"the other one is next", []hubv1.ClusterRegistration{reg("a", "x", 0), reg("fleet", "y", 0, goes)}, []string{"a/x", "fleet/y"}},
+		"FirstGoes":         {"it has the cluster until it is gone", []hubv1.ClusterRegistration{reg("a", "x", 0), reg("a", "y", time.Hour, goes)}, []string{"a/y"}},
+		"PlatformGoes":      {"it has the cluster until it is gone", []hubv1.ClusterRegistration{reg("a", "x", 0), reg("fleet", "y", 0, goes)}, []string{"fleet/y"}},
 		"TwoTenants":        {"nor one of another tenant's", []hubv1.ClusterRegistration{reg("a", "x", time.Hour), reg("b", "y", 0)}, []string{"a/x", "b/y"}},
 		"TenantsOwn":        {"his own count", []hubv1.ClusterRegistration{reg("a", "x", time.Hour), reg("b", "y", 0), reg("b", "z", time.Minute)}, []string{"a/x", "b/z"}},
 		"Lies":              {"who administers a cluster does not get rid of what it gets", []hubv1.ClusterRegistration{reg("fleet", "x", time.Hour), reg("fleet", "y", 0, signed("other"))}, []string{"fleet/x", "fleet/y"}},
 		"NothingIsProven":   {"so nobody stands back", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, signed("")), reg("a", "y", 0, signed(""))}, []string{"a/x", "a/y"}},
 		"NamedAlike":        {"nobody has asked it", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, named), reg("a", "y", 0, named)}, []string{"a/x"}},
-		"GoesAndCameLater":  {"it is served no more than before", []hubv1.ClusterRegistration{reg("a", "x", time.Hour), reg("a", "y", 0, goes)}, []string{"a/x"}},
-		"LedElsewhere":      {"who is led elsewhere stands back before anybody has answered there", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, led), reg("a", "y", 0, stays)}, []string{"a/y"}},
-		"LedBack":           {"nor has anybody where its origin leads", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, left), reg("a", "y", 0, stays)}, []string{"a/y"}},
-		"ByItsOrigin":       {"nobody has edited it", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, origins), reg("a", "y", 0, stays)}, []string{"a/x"}},
-		"BothLedElsewhere":  {"who came first goes first", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, led), reg("a", "y", 0, led)}, []string{"a/x"}},
-		"PlatformsLed":      {"for no tenant's", []hubv1.ClusterRegistration{reg("fleet", "x", time.Hour, led), reg("a", "y", 0)}, []string{"fleet/x"}},
+		"GoesAndCameLater":  {"nothing comes through it", []hubv1.ClusterRegistration{reg("a", "x", time.Hour), reg("a", "y", 0, goes)}, []string{"a/x"}},
 		"TwoOfThePlatforms": {"who came first goes first", []hubv1.ClusterRegistration{reg("fleet", "x", 0), reg("fleet", "y", time.Hour), reg("a", "z", 2*time.Hour)}, []string{"fleet/y"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,10 +74,10 @@ func TestInstead(t *testing.T) {
 			for range 2 { // in whichever order they are listed
 				var served []string
 				for i := range tc.regs {
-					instead := precedence.Instead(&tc.regs[i], tc.regs, platform)
+					instead := precedence.Holder(&tc.regs[i], tc.regs, platform)
 					if instead == nil {
 						served = append(served, string(tc.regs[i].UID))
-					} else if precedence.Instead(instead, tc.regs, platform) != nil {
+					} else if precedence.Holder(instead, tc.regs, platform) != nil {
 						t.Errorf("%s stands back for %s, which is not served itself", tc.regs[i].UID, instead.UID)
 					}
 				}

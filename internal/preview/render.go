@@ -56,8 +56,6 @@ type renderer struct {
 	shared map[key]bool
 	// wanted are the sources that add-ons refer to.
 	wanted sources
-	// twins are the registrations of each cluster; nil until somebody asks.
-	twins map[string][]hubv1.ClusterRegistration
 	// shown is what messages may show of each cluster; nil until somebody asks.
 	shown map[string][]string
 	// errors, warnings and notes become those of the report.

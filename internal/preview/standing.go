@@ -4,9 +4,6 @@ package preview
 
 import (
 	"fmt"
-	"slices"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/assembly"
@@ -14,7 +11,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/plan"
-	"github.com/chandler-hub/chandler/internal/precedence"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -38,7 +34,7 @@ type standing struct {
 func (r *renderer) standing(m *member) *standing {
 	s := &standing{live: r.live(m), foreign: r.foreign(m), adopted: r.handWritten(), dump: r.fleet.dump()}
 	s.paused, s.ends = r.paused(m)
-	if s.nothing = r.unserved(m); s.nothing == "" {
+	if s.nothing = m.unserved(); s.nothing == "" {
 		s.nothing = r.drained(m)
 	}
 	return s
@@ -94,40 +90,11 @@ func (r *renderer) drained(m *member) string {
 		hubv1.DrainAnnotation)
 }
 
-// unserved says which other registration of the same cluster is served; "" if this one is. Only a status says that two are of one cluster.
-func (r *renderer) unserved(m *member) string {
-	id := m.registration.Status.ClusterID()
-	if id == "" {
+// unserved says which other registration has the cluster; "" if this one has it. Only a status says that two are of one cluster.
+func (m *member) unserved() string {
+	holder := m.registration.Status.DuplicateOf
+	if holder == nil {
 		return ""
 	}
-	if r.twins == nil {
-		r.twins = r.byCluster()
-	}
-	all := r.twins[id]
-	at := slices.IndexFunc(all, func(o hubv1.ClusterRegistration) bool {
-		return o.Namespace == m.registration.Namespace && o.Name == m.registration.Name
-	})
-	if at < 0 {
-		return ""
-	}
-	first := precedence.Instead(&all[at], all, r.isPlatform)
-	if first == nil {
-		return ""
-	}
-	return fmt.Sprintf("not served: ClusterRegistration %s/%s of the same cluster is, so nothing is delivered through this one",
-		first.Namespace, first.Name)
-}
-
-// byCluster returns the registrations of each cluster that says who it is.
-func (r *renderer) byCluster() map[string][]hubv1.ClusterRegistration {
-	out := map[string][]hubv1.ClusterRegistration{}
-	for _, reg := range r.fleet.registrations() {
-		if reg.UID == "" { // of a file that nobody has applied
-			reg.UID = types.UID(reg.Namespace + "/" + reg.Name)
-		}
-		if id := reg.Status.ClusterID(); id != "" {
-			out[id] = append(out[id], reg)
-		}
-	}
-	return out
+	return fmt.Sprintf("not served: ClusterRegistration %s has the cluster, so nothing is delivered through this one", holder.Key())
 }

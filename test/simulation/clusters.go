@@ -55,9 +55,8 @@ type cluster struct {
 	// own are labels that its registration, of this UID, had before it came to have an origin: they stay.
 	own    map[string]string
 	ownUID any
-	// said is the UID of the cluster that its registration has last said to be of. One that its origin has made again goes on with it.
 	// leaves is the UID of the registration that the hub has deleted: if it has no deliveries any more when it has gone, it begins anew.
-	said, leaves any
+	leaves any
 	// annotated are the variables in the annotation that its origin had last.
 	annotated string
 	// labels are those that its origin had last.

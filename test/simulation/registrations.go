@@ -57,57 +57,21 @@ type identified struct {
 
 // noteIdentity is called after every write, and notes when a registration turns out to be of another cluster.
 func (w *World) noteIdentity(write apiserver.Write) {
-	if write.Key.Kind != "ClusterRegistration" {
+	if write.Key.Kind != "ClusterRegistration" || write.New == nil {
 		return
 	}
 	uid, of := nested(write.New, "metadata", "uid"), nested(write.New, "status", "clusterUID")
-	r := w.cluster(write.Key.Name)
-	switch {
-	case r == nil:
-	case of != nil:
-		r.said = of
-	case write.New == nil && (r.provider == "Hand" || r.leaves == nested(write.Old, "metadata", "uid") && !w.begun(r)):
-		r.said = nil // nobody makes it again, or it begins anew
-	}
-	if write.New == nil {
-		return
-	}
-	if r != nil && write.Verb == "delete" && write.Actor == "hub" {
+	if r := w.cluster(write.Key.Name); r != nil && write.Verb == "delete" && write.Actor == "hub" {
 		r.leaves = uid
 	}
 	if w.identities[uid].cluster != of {
-		claim, _ := nested(write.New, "status", "clusterSince").(string)
-		w.identities[uid] = identified{of, w.firstMade(write.Key.Name, of, claim)}
+		w.identities[uid] = identified{of, w.clock.Now().Truncate(time.Second)}
 		w.noteWishes() // what its users want counts from now on, or what those of another registration do
 	}
 }
 
-// firstMade returns since when a registration is of the cluster that it turns out to be of. If it was made again,
-// that is since a platform set has delivered through it what does not leave; otherwise it is now. Its own claim counts
-// if there is an object of that time, since the hub may not know yet that the object goes.
-func (w *World) firstMade(name string, cluster any, claim string) time.Time {
-	first := w.clock.Now().Truncate(time.Second)
-	for _, kind := range []string{"HelmRelease", "Kustomization"} {
-		for _, o := range w.server.List(kinds[kind].GroupKind(), "") {
-			key, _ := index.Registration(registrationIn(o))
-			at, _ := nested(o, "metadata", "creationTimestamp").(string)
-			uid, in := nested(o, "metadata", "annotations", hubv1.ClusterUIDAnnotation), nested(o, "metadata", "namespace")
-			if key.Name != name || in != "flux-system" || uid != cluster {
-				continue
-			}
-			made, err := time.Parse(time.RFC3339, at)
-			goes := nested(o, "metadata", "deletionTimestamp") != nil || w.withdraws(o)
-			if err == nil && (!goes || at == claim) && made.Before(first) {
-				first = made
-			}
-		}
-	}
-	return first
-}
-
-// firstOf returns the registration through which a cluster is delivered to. Of those that reach it, say so, and are
-// not being deleted, it is the one that said so first, then the oldest, then the first by name. Here all of them are
-// in one namespace. It is nil while none says so.
+// firstOf returns the registration that has a cluster: of those that say that they are of it, the one that said so first, then the oldest,
+// then the first by name. It has the cluster until it is gone. Here all of them are in one namespace. It is nil while none says so.
 func (w *World) firstOf(c *cluster) *cluster {
 	if w.known == nil {
 		return w.firstNow(c)
@@ -123,14 +87,11 @@ func (w *World) firstOf(c *cluster) *cluster {
 func (w *World) firstNow(c *cluster) *cluster {
 	var first *cluster
 	var rank string
-	all, uid := w.registrationsOf(c), c.uid()
-	for _, r := range all {
+	uid := c.uid()
+	for _, r := range w.clusters {
 		reg := w.registered(r)
-		if reg == nil || status.Goes(reg) || reg.Status.ClusterUID != uid {
+		if reg == nil || reg.Status.ClusterUID != uid {
 			continue
-		}
-		if len(all) == 1 {
-			return r
 		}
 		mine := w.identities[string(reg.UID)].since.UTC().Format(time.RFC3339) + reg.CreationTimestamp.UTC().Format(time.RFC3339) + reg.Name
 		if first == nil || mine < rank {
@@ -140,39 +101,38 @@ func (w *World) firstNow(c *cluster) *cluster {
 	return first
 }
 
-// withdraws returns whether the delivery of a Flux object is being withdrawn.
-func (w *World) withdraws(o apiserver.Object) bool {
-	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
-		return d.Withdrawn() && d.Namespace == nested(o, "metadata", "namespace") &&
-			d.Name == nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation)
-	})
+// of returns the cluster that a registration says that it is of, or, while it says none, the one that it leads to.
+func (w *World) of(r *cluster) *cluster {
+	if reg := w.registered(r); reg != nil && reg.Status.ClusterUID != "" {
+		for _, c := range w.clusters {
+			if c.twin == nil && c.uid() == reg.Status.ClusterUID {
+				return c
+			}
+		}
+	}
+	return w.there(r)
 }
 
-// unserved returns whether another registration of the cluster is served than this one.
+// unserved returns whether another registration has the cluster of this one.
 func (w *World) unserved(r *cluster) bool {
-	first := w.firstOf(w.there(r))
+	first := w.firstOf(w.of(r))
 	return first != nil && first != r
 }
 
-// wantedThere returns whether the registration that is served wants a workload; or, while nobody knows which one that
-// is, one of those that are known to be of the cluster. What users want by another registration counts after its
-// cluster has answered (docs/adr/22): before that nobody can know that it is the same cluster.
+// wantedThere returns whether the registration that has a cluster wants a workload; or, while none is known to have it, the one that has
+// brought the workload there. What users want by another registration counts after its cluster has answered (docs/adr/22).
 func (w *World) wantedThere(c *cluster, work *workload) bool {
 	if first := w.firstOf(c); first != nil {
-		return w.wanted(first, work)
+		return w.remains(first) && w.wanted(first, work)
 	}
-	return w.some(c, func(r *cluster) bool { return w.knownThere(r, c, work) && w.wanted(r, work) })
+	return w.some(c, func(r *cluster) bool {
+		return w.registrationOf(w.object(work.ownerUID)) == r && w.remains(r) && w.wanted(r, work)
+	})
 }
 
-// knownThere returns whether a registration has said that it is of a cluster, or has brought a workload there. What it has said counts as
-// long as it stays, or something exists that has it made again: whoever then deletes another one, which has its add-ons, unregisters
-// the cluster.
-func (w *World) knownThere(r, c *cluster, work *workload) bool {
-	reg := w.server.Get(r.registration())
-	stays := reg != nil && nested(reg, "metadata", "deletionTimestamp") == nil
-	again := w.server.Get(r.origin()) != nil
-	said := r.said == string(c.uid()) && (stays || again)
-	return said || w.registrationOf(w.object(work.ownerUID)) == r && (again || !unregistered(reg))
+// remains returns whether a registration stays, or something exists that has it made again.
+func (w *World) remains(r *cluster) bool {
+	return w.server.Get(r.origin()) != nil || !unregistered(w.server.Get(r.registration()))
 }
 
 // unregistered returns whether a registration goes since nobody wants it any more, and not because its origin is gone. If its origin asks
@@ -293,7 +253,7 @@ func (w *World) forsaken(r *cluster) bool {
 func (w *World) checkUnserved() {
 	for k := range w.flux.due {
 		if r := w.registrationOf(w.server.Get(k)); r != nil && w.unserved(r) && !w.forsaken(r) {
-			w.violated("owners", "%s is there for %s, and %s is served", k, r.name, w.firstOf(w.there(r)).name)
+			w.violated("owners", "%s is there for %s, and %s is served", k, r.name, w.firstOf(w.of(r)).name)
 		}
 	}
 	for _, r := range w.clusters {
@@ -304,10 +264,10 @@ func (w *World) checkUnserved() {
 		says := status.Find(reg, hubv1.DuplicateCondition)
 		switch unserved := w.unserved(r); {
 		case unserved != (says != nil) || unserved != (status.Reason(reg, hubv1.ReadyCondition) == hubv1.DuplicateReason):
-			w.violated("status", "%s is served instead of %s: %t, which says %s", w.firstOf(w.there(r)).name, r.name, unserved, conditionOf(reg))
+			w.violated("status", "%s is served instead of %s: %t, which says %s", w.firstOf(w.of(r)).name, r.name, unserved, conditionOf(reg))
 		case unserved &&
-			(status.IsTrue(reg, hubv1.ReadyCondition) || !strings.Contains(says.Message, r.namespace+"/"+w.firstOf(w.there(r)).name)):
-			w.violated("status", "%s is served instead of %s, which says %s", w.firstOf(w.there(r)).name, r.name, conditionOf(reg))
+			(status.IsTrue(reg, hubv1.ReadyCondition) || !strings.Contains(says.Message, r.namespace+"/"+w.firstOf(w.of(r)).name)):
+			w.violated("status", "%s is served instead of %s, which says %s", w.firstOf(w.of(r)).name, r.name, conditionOf(reg))
 		}
 	}
 }

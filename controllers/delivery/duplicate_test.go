@@ -14,15 +14,20 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// Of two registrations of one cluster the first is served. Through the other one nothing is made, and what is there already is let go.
-func TestOneIsServed(t *testing.T) {
+// TestDuplicate: nothing is made through a registration whose cluster another one has, and what is there already is let go.
+func TestDuplicate(t *testing.T) {
 	one, two := roomCluster, types.NamespacedName{Namespace: "fleet", Name: "two"}
 	is := func(m *room, cluster types.NamespacedName, change func(*hubv1.ClusterRegistration)) {
 		edit(m, cluster.Namespace, cluster.Name, &hubv1.ClusterRegistration{}, change)
 		m.settle(one, two)
 	}
-	of := func(uid string) func(*hubv1.ClusterRegistration) {
-		return func(r *hubv1.ClusterRegistration) { r.Status.ClusterUID = types.UID(uid) }
+	of := func(uid string, holder *types.NamespacedName) func(*hubv1.ClusterRegistration) {
+		return func(r *hubv1.ClusterRegistration) {
+			r.Status.ClusterUID, r.Status.DuplicateOf = types.UID(uid), nil
+			if holder != nil {
+				r.Status.DuplicateOf = &hubv1.RegistrationReference{Namespace: holder.Namespace, Name: holder.Name}
+			}
+		}
 	}
 	for name, tc := range map[string]struct {
 		uid  string // of the cluster of two, to begin with
@@ -32,14 +37,14 @@ func TestOneIsServed(t *testing.T) {
 	}{
 		"TheFirst":    {uid: "c1", one: 2},
 		"TwoClusters": {uid: "c2", one: 2, two: 2},
-		"LedThere":    {uid: "c2", with: func(m *room) { is(m, two, of("c1")) }, one: 2, letGo: 2},
-		"LedAway":     {uid: "c1", with: func(m *room) { is(m, one, of("c3")) }, one: 2, two: 2, letGo: 2},
+		"LedThere":    {uid: "c2", with: func(m *room) { is(m, two, of("c1", &one)) }, one: 2, letGo: 2},
+		"LedAway":     {uid: "c1", with: func(m *room) { is(m, one, of("c3", nil)); is(m, two, of("c1", nil)) }, one: 2, two: 2, letGo: 2},
 		"PausedMeantime": {uid: "c2", with: func(m *room) {
 			is(m, two, func(r *hubv1.ClusterRegistration) {
 				status.Set(r, hubv1.SuspendedCondition, metav1.ConditionTrue, hubv1.PausedReason, "paused", moment)
 			})
-			edit(m, two.Namespace, two.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) { r.Status.ClusterUID = "c2" })
-			edit(m, one.Namespace, one.Name, &hubv1.ClusterRegistration{}, of("c2"))
+			edit(m, two.Namespace, two.Name, &hubv1.ClusterRegistration{}, of("c2", nil))
+			edit(m, two.Namespace, two.Name, &hubv1.ClusterRegistration{}, of("c2", &one))
 			m.settle(two)
 		}, one: 2, two: 2},
 		"Deselected": {uid: "c1", with: func(m *room) { m.withdraw(one, roomSet); m.settle(one, two) }, uninstalled: 2},
@@ -53,12 +58,16 @@ func TestOneIsServed(t *testing.T) {
 			})
 			m.withdraw(one, roomSet)
 			m.settle(one, two)
+			is(m, two, of("c1", nil))
 		}, two: 2, letGo: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app"), kustomizationAddon("git")),
 				registered(one, "c1"), kubeconfigSecret(one, "t0"), deliveredTo(one, roomSet, "1"),
 				registered(two, tc.uid), kubeconfigSecret(two, "t0"), deliveredTo(two, roomSet, "1"))...)
+			if tc.uid == "c1" {
+				edit(m, two.Namespace, two.Name, &hubv1.ClusterRegistration{}, of("c1", &one))
+			}
 			m.settle(one, two)
 			if tc.with != nil {
 				tc.with(m)
@@ -77,13 +86,6 @@ func TestOneIsServed(t *testing.T) {
 			if d := m.delivery(two, roomSet); tc.two == 0 && tc.one > 0 && (status.IsTrue(d, hubv1.ReadyCondition) || status.Reason(d, hubv1.ReadyCondition) != hubv1.DuplicateReason ||
 				!strings.Contains(status.Find(d, hubv1.ReadyCondition).Message, "fleet/one")) {
 				t.Errorf("the delivery of two says %+v", d.Status.Conditions)
-			}
-			if tc.two == 0 && tc.one > 0 {
-				edit(m, two.Namespace, two.Name, &hubv1.ClusterRegistration{}, of("")) // as one that was made again
-				m.settle(one, two)
-				if is, served := m.delivery(two, roomSet).Status.ClusterID, m.delivery(one, roomSet).Status.ClusterID; is != "c1" || served != "" {
-					t.Errorf("the delivery of two names cluster %q, and that of one %q", is, served)
-				}
 			}
 			if told := slices.Clone(m.told); len(told) != tc.letGo {
 				t.Errorf("told as left: %v", told)

@@ -124,7 +124,7 @@ func (h *hub) listen() (err error) {
 func (f *fleet) launch(ctx context.Context, h *hub, args ...string) (err error) {
 	h.started = time.Now()
 	h.process, err = f.management.StartHub(ctx, h.binary, append([]string{
-		"--allow-target-cidrs=127.0.0.0/8", "--secret-namespaces=" + clusters, "--deselection-delay=1s", "--removal-delay=0s",
+		"--allow-target-cidrs=127.0.0.0/8", "--secret-namespaces=" + clusters, "--deselection-delay=1s", "--removal-delay=1s",
 		"--probe-interval=" + f.probeInterval.String(), "--metrics-bind-address=" + h.metrics, "--pprof-bind-address=" + h.pprof,
 	}, args...)...)
 	return err

@@ -73,7 +73,7 @@ func TestDefaults(t *testing.T) {
 func TestFlags(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "hub")
 	c := complete(t, apiServer{}, "--hub-id=eu", "--register-all=kamaji,capi", "--allow-target-cidrs=127.0.0.0/8,::1/128", "--deny-target-cidrs=10.244.0.0/16",
-		"--allow-insecure-tls", "--allow-services", "--concurrent=1", "--probe-interval=1s", "--deselection-delay=0", "--teardown-grace=0", "--removal-delay=0",
+		"--allow-insecure-tls", "--allow-services", "--concurrent=1", "--probe-interval=1s", "--deselection-delay=0", "--teardown-grace=0", "--removal-delay=1s",
 		"--chart-retention=0", "--chart-url=http://hub.example.org:5000", "--docs-url=https://docs.example.org/hub")
 	want := &hubconfig.Config{
 		Shared: hubconfig.Shared{
@@ -89,6 +89,7 @@ func TestFlags(t *testing.T) {
 			ForbiddenCIDRs:   []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
 		},
 		ProbeInterval:   time.Second,
+		RemovalDelay:    time.Second,
 		DocsURL:         "https://docs.example.org/hub",
 		Concurrency:     1,
 		WritesOfCluster: 8,

@@ -40,7 +40,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet, namespace string) {
 	f.DurationVar(&c.TeardownGrace, "teardown-grace", time.Hour,
 		"how long to wait for a cluster that does not answer before its add-ons are orphaned")
 	f.DurationVar(&c.RemovalDelay, "removal-delay", 5*time.Second,
-		"how long an add-on that was dropped stays, so that another set may take it over")
+		"how long an add-on that was dropped stays, so that another set may take it over; at least 1s")
 	f.DurationVar(&c.ChartRetention, "chart-retention", 10*time.Minute, "how long a shared HelmChart or source stays after its last use")
 	f.StringVar(&o.ChartAddress, "chart-bind-address", ":8082",
 		"address of the registry with the chart that delivers plain manifests, 0 for none")
@@ -83,8 +83,8 @@ func (o *Options) Complete(namespace string) (*Config, error) {
 		strings.ContainsAny(c.DocsURL, "; #?") || len(c.DocsURL) > 256) {
 		return nil, fmt.Errorf("--docs-url %q: write http:// or https://, a host and a path", c.DocsURL)
 	}
-	if c.RemovalDelay < 0 {
-		return nil, fmt.Errorf("--removal-delay must not be negative")
+	if c.RemovalDelay < time.Second {
+		return nil, fmt.Errorf("--removal-delay must be at least 1s: in that time another set takes over what one has dropped")
 	}
 	if o.ChartAddress == "0" {
 		c.Chart.URL = ""

@@ -44,7 +44,7 @@ func (d *draw) knobs() []string {
 		name   string
 		values []string
 	}{
-		{"removal-delay", []string{"0s", "1s", "25s", "2m"}},
+		{"removal-delay", []string{"1s", "1s", "25s", "2m"}},
 		{"deselection-delay", []string{"0s", "30s", "20m"}},
 		{"teardown-grace", []string{"10m", "30m"}},
 		{"chart-retention", []string{"0s", "1m", "1h"}},

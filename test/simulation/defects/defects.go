@@ -50,11 +50,10 @@ var Scripts = map[string]string{
 	"revision-unknown":          "moved-to-a-revision-that-the-cache-does-not-have",
 	"mark-too-old":              "break-glass/a-folder-that-is-not-applied-yet-is-paused-and-an-upgrade-follows",
 	"heir-may-never-come":       "break-glass/renamed-and-what-it-depends-on-cannot-be-rendered",
-	"dated-too-early":           "one-that-goes-is-led-to-anothers-cluster-and-stays",
+	"last-has-it":               "registered-twice-and-both-stay",
 	"uninstalled-after-all":     "unregistered-beside-a-twin-and-registered-again",
 	"back-unseen":               "break-glass/its-registration-is-deleted-before-the-secret-is-seen-again",
 	"excluded-uncounted":        "excluded-on-a-silent-cluster-and-an-upgrade-follows",
-	"leaves-and-is-first":       "registered-again-behind-a-twin-that-has-come",
 	"silence-of-old":            "silent-of-old-and-no-hub-was-at-work",
 	"suspended-unasked":         "paused-and-down-and-no-hub-has-asked-it",
 	"granted-of-old":            "granted-before-an-outage-and-its-set-deleted-after-it",
@@ -199,8 +198,8 @@ var Defects = []Defect{
 	{"heir-may-never-come", "What a deleted Flux object has left waits, unsaid, for an add-on that may never come", "orphans", []Edit{
 		{"internal/plan/finish.go", "\tcase gate != \"\": // it", "\tcase false && gate != \"\": // it"},
 	}},
-	{"dated-too-early", "A registration that goes, and is led to another cluster, was there before all others", "status", []Edit{
-		{"controllers/registration/finalize.go", "\treturn found, again, r.dated(ctx, before, reg)", "\treturn found, again, nil"},
+	{"last-has-it", "The last registration of a cluster has it, and not the first", "status", []Edit{
+		{"internal/precedence/precedence.go", "return cmp.Or(since(a).Compare(since(b))", "return cmp.Or(since(b).Compare(since(a))"},
 	}},
 	{"uninstalled-after-all", "What was let go, and not counted, is uninstalled after all", "guard", []Edit{
 		{"controllers/addonset/matcher.go", "letGo || existing[key].Orphaned()", "existing[key].Orphaned()"},
@@ -208,9 +207,6 @@ var Defects = []Defect{
 	}},
 	{"back-unseen", "What is to leave is withdrawn before the cache shows that the Secret has come back", "loss", []Edit{
 		{"controllers/registration/finalize.go", "err != nil || behind {", "err != nil || false && behind {"},
-	}},
-	{"leaves-and-is-first", "What leaves lets a registration that was made again take precedence", "loss", []Edit{
-		{"controllers/registration/duplicate.go", " && !without[of]", " && (of.Name != \"\" || !without[of])"},
 	}},
 	{"excluded-uncounted", "What a frozen cluster's owner has excluded, and is still there, counts as gone", "guard", []Edit{
 		{"internal/report/staying.go", "\tif !d.Frozen || d.Result == nil ||", "\tif true || !d.Frozen || d.Result == nil ||"},

@@ -40,6 +40,13 @@ func (w *World) noteReady(write apiserver.Write) {
 	}
 }
 
+// fluxWaits returns whether Flux itself lets an object wait for another one of its kind, or for what takes the place of one of another kind
+// under that name.
+func fluxWaits(o apiserver.Object, other apiserver.Key) bool {
+	needs, _ := nested(o, "spec", "dependsOn").([]any)
+	return slices.ContainsFunc(needs, func(d any) bool { return nested(d, "name") == other.Name })
+}
+
 // checkOrder: an add-on is made after what it depends on has been Ready, and goes before that. While two processes run, one may not know
 // what the other one has made.
 func (w *World) checkOrder(write apiserver.Write) {
@@ -51,7 +58,7 @@ func (w *World) checkOrder(write apiserver.Write) {
 			other := keyOf(kind, write.Key.Namespace, nested(o, "metadata", "name").(string))
 			switch {
 			case registrationIn(o) != registrationIn(write.New) || setNameOf(o) != setNameOf(write.New) || other == write.Key:
-			case write.Old == nil && other.Kind != write.Key.Kind && w.dependsOn(write.New, o) && !w.wasReady[nested(o, "metadata", "uid")]:
+			case write.Old == nil && !fluxWaits(write.New, other) && w.dependsOn(write.New, o) && !w.wasReady[nested(o, "metadata", "uid")]:
 				w.violated("order", "%s is made, and %s, on which it depends, has not been Ready", write.Key, other)
 			case w.uninstalls(write) && w.dependsOn(o, write.New) && w.withdrawn(o) && !w.goesOn(o) && held(o, fluxFinalizer):
 				w.violated("order", "%s is uninstalled, and %s, which depends on it and goes as well, is still there", write.Key, other)

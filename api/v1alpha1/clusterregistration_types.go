@@ -398,7 +398,7 @@ func (s *ClusterRegistrationStatus) ClusterID() string {
 // SetObservedGeneration sets the generation that the status describes.
 func (r *ClusterRegistration) SetObservedGeneration(g int64) { r.Status.ObservedGeneration = g }
 
-// SawOrigin returns whether the hub has seen the origin of this registration, in this management cluster.
+// SawOrigin returns whether the hub has seen the origin of this registration, in this management cluster. It may be gone since.
 func (r *ClusterRegistration) SawOrigin() bool {
-	return r.Status.OriginUID != "" && r.Status.OriginSeenBy == r.UID
+	return r.Status.OriginUID != "" && (r.Status.OriginSeenBy == r.UID || r.Status.OriginSeenBy == "")
 }

@@ -126,11 +126,11 @@ func TestSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			reg := &hubv1.ClusterRegistration{Spec: tc.spec}
 			reg.UID, reg.Status.OriginUID, reg.Status.OriginSeenBy = "r", "o", "r"
-			if seen(reg, nil, origin.Verdict{Origin: teardown.OriginUnknown}); !reg.SawOrigin() {
-				t.Error("nobody knows whether the origin is gone, and the hub has not seen it any more")
+			if seen(reg, nil, origin.Verdict{Origin: teardown.OriginUnknown}); reg.Status.OriginSeenBy != reg.UID {
+				t.Error("nobody knows whether the origin is gone, and the hub does not see it any more")
 			}
-			if seen(reg, nil, origin.Verdict{Origin: teardown.OriginGone}); reg.SawOrigin() != tc.seen {
-				t.Errorf("after the origin has gone, SawOrigin is %t", reg.SawOrigin())
+			if seen(reg, nil, origin.Verdict{Origin: teardown.OriginGone}); (reg.Status.OriginSeenBy != "") != tc.seen || !reg.SawOrigin() {
+				t.Errorf("after the origin has gone, it was seen by %q", reg.Status.OriginSeenBy)
 			}
 		})
 	}

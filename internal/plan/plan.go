@@ -189,7 +189,7 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 	case gone && replaced(d, leaving) != "":
 		step.Verb, step.Reason = AwaitRemoval, "waits for "+replaced(d, leaving)+", which delivered this add-on before, to be gone"
 	case gone && in.stillHas(d) != "":
-		step.Verb, step.Reason = AwaitRemoval, "waits for "+in.stillHas(d)+", which had the same before, to have moved"
+		step.Verb, step.Reason = AwaitRemoval, "waits until "+in.stillHas(d)+" does not have the same on the cluster any more"
 	case gone && o != nil && o.Replaced != "":
 		step.Verb, step.Reason = AwaitRemoval, ReplacedReason
 	case gone:
@@ -224,15 +224,15 @@ func replaced(d Desired, leaving []Observed) string {
 	return ""
 }
 
-// stillHas returns the object that is to have something else, and of which Flux has not yet removed what a desired object brings; "" if
-// there is none. What the platform brings does not wait for a tenant's.
+// stillHas returns another object that stays and brings what a desired object brings, or of which Flux has not yet removed that; "" if there
+// is none. What the platform brings does not wait for a tenant's.
 func (in *Input) stillHas(d Desired) string {
 	for i := range in.Observed {
 		o := &in.Observed[i]
-		if o.Key == d.Key || o.Key.Kind != d.Key.Kind || in.outranks(d.Key, o.Key) {
+		if o.Key == d.Key || o.Key.Kind != d.Key.Kind || o.Foreign || o.Finished || in.outranks(d.Key, o.Key) {
 			continue
 		}
-		if o.InstalledAs.Name != "" && o.InstalledAs == d.Release || d.Release.Name == "" && o.AppliedAs != "" && o.AppliedAs == d.hash() {
+		if d.sameRelease(o) || d.Release.Name == "" && o.AppliedAs != "" && o.AppliedAs == d.hash() {
 			return o.Key.String()
 		}
 	}

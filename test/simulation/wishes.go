@@ -266,7 +266,8 @@ func (w *World) stalled(s *set, c *cluster) []string {
 // while it is refused, or does not render, the hub does not know.
 func (w *World) promised(c *cluster, cl claim, claims []claim) bool {
 	for _, work := range w.there(c).workloads {
-		if work.addon == cl.name && !cl.fits(work) && slices.ContainsFunc(claims, func(other claim) bool {
+		mine := cl.fits(work) && work.set == cl.set.namespace+"/"+cl.set.name
+		if work.addon == cl.name && !mine && slices.ContainsFunc(claims, func(other claim) bool {
 			return other.goesOnWith(work) && !w.made(c, other) && (other.couldGoOn(work) || w.fails(c, other) || w.contradicts(c, other, work))
 		}) {
 			return true

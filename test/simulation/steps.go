@@ -157,7 +157,7 @@ func init() {
 			w.write(s)
 		}),
 		"add": ofSet("ADDON:FORM[:DEPENDENCY]", 1, func(w *World, s *set, f []string) {
-			if a := s.newAddon(f[0]); s.addon(a.name) == nil {
+			if a := s.newAddon(f[0]); s.addon(a.name) == nil && !s.deleted { // a set that goes gets no revision any more
 				if w.sharesFolder(a) || w.lingers(a) {
 					a.chart += "-of-" + s.name
 				}

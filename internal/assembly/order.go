@@ -180,10 +180,10 @@ func (a *assembler) after(delivery int, w, other *Wanted, seen map[string]bool) 
 	return false
 }
 
-// ready returns whether a dependency is Ready with its present content.
+// ready returns whether a dependency stays, and is Ready with its present content.
 func (a *assembler) ready(w winner) bool {
 	l := a.live[w.key]
-	if l == nil || !l.Ready {
+	if l == nil || l.Going || !l.Ready {
 		return false
 	}
 	if w.held {

@@ -58,7 +58,8 @@ func (w *World) checkOrder(write apiserver.Write) {
 			other := keyOf(kind, write.Key.Namespace, nested(o, "metadata", "name").(string))
 			switch {
 			case registrationIn(o) != registrationIn(write.New) || setNameOf(o) != setNameOf(write.New) || other == write.Key:
-			case write.Old == nil && !fluxWaits(write.New, other) && w.dependsOn(write.New, o) && !w.wasReady[nested(o, "metadata", "uid")]:
+			case write.Old == nil && !fluxWaits(write.New, other) && w.dependsOn(write.New, o) && !w.wasReady[nested(o, "metadata", "uid")] &&
+			!w.isThere(write.New):
 				w.violated("order", "%s is made, and %s, on which it depends, has not been Ready", write.Key, other)
 			case w.uninstalls(write) && w.dependsOn(o, write.New) && w.withdrawn(o) && !w.goesOn(o) && held(o, fluxFinalizer):
 				w.violated("order", "%s is uninstalled, and %s, which depends on it and goes as well, is still there", write.Key, other)
@@ -78,6 +79,12 @@ func (w *World) dependsOn(o, on apiserver.Object) bool {
 		return a != nil && needed != nil && a.dependsOn == needed.name && needed.after == 0
 	}
 	return false
+}
+
+// isThere returns whether what a Flux object brings is on its cluster, since an object that is gone has left it there.
+func (w *World) isThere(o apiserver.Object) bool {
+	r := w.registrationOf(o)
+	return r != nil && slices.ContainsFunc(slices.Collect(maps.Keys(w.there(r).workloads)), func(name string) bool { return brings(o, name) })
 }
 
 // goesOn returns whether another set has the add-on of a Flux object, and so may take the object's place.

@@ -347,7 +347,7 @@ func TestAssemble(t *testing.T) {
 				}), object("ks old"))},
 				Live: []assembly.Live{live("s", object("ks old"), true)},
 			},
-			"s: lost old: AddonSet flux-system/s delivers Kustomization flux-system/one-old, as its add-on \"new\": what runs under that name has been moved there\ns: new as(one-old)",
+			"s: new as(one-old)\ns: old named(one-53c) gate(waits: add-on \"new\" of the same AddonSet had this name before (movedFrom), and would take this add-on over if it came first)",
 		},
 		"RenamedAndItsSetHasTheOldNameAgainOnANewCluster": {
 			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *render.Object) {

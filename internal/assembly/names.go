@@ -97,7 +97,7 @@ func (a *assembler) mover(d *Delivery, o *render.Object) *Live {
 func (a *assembler) own(d *Delivery, o *render.Object) (found *Live) {
 	for i := range a.in.Live {
 		l := &a.in.Live[i]
-		if !l.fits(o) || !l.of(d) && a.taken[l.Key] {
+		if !l.fits(o) || a.given[l.Key] || !l.of(d) && a.taken[l.Key] {
 			continue
 		}
 		if found == nil || !found.of(d) && l.of(d) || found.of(d) == l.of(d) && found.Going && !l.Going {

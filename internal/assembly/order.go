@@ -136,13 +136,19 @@ func (a *assembler) addonGate(d *Delivery, w *Wanted) string {
 
 // inTheWay returns the gate of an add-on without an object that has the former name of another add-on without one, or whose object still
 // has that name; "" if there is none. If it came first, the other one would take it over. An add-on does not wait for one that waits for
-// it.
+// it. What has the name stays also if the other one cannot be delivered.
 func (a *assembler) inTheWay(delivery int, w *Wanted) string {
 	for i := range a.out[delivery].Wanted {
 		o := &a.out[delivery].Wanted[i]
 		if a.wasCalled(delivery, o, w) && !a.isCalled(w) && !a.isCalled(o) && !a.after(delivery, o, w, map[string]bool{}) {
 			return fmt.Sprintf("waits: add-on %q of the same AddonSet had this name before (movedFrom), and would take this add-on over if it "+
 				"came first", o.Addon)
+		}
+	}
+	for i := range a.in.Live { // in the order of the input, which is always the same
+		l := &a.in.Live[i]
+		if why := a.out[delivery].Keeps[l.Key]; why != "" && l.of(&a.in.Deliveries[delivery]) && l.Addon == w.Addon && !a.here(w) {
+			return "waits: what has this name stays, since " + why
 		}
 	}
 	return ""

@@ -22,7 +22,6 @@ const (
 var notYet = []string{
 	"commands.md",
 	"preview.md",
-	"teardown.md",
 	"ui.md",
 }
 

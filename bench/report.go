@@ -35,23 +35,23 @@ type Result struct {
 
 	CPUs                    int     `json:"cpus"`
 	Objects                 int     `json:"flux_objects"`
-	RawPerSecond            float64 `json:"raw_per_s" what:"Flux objects a bare client applies in a second"`
-	FanoutPerSecond         float64 `json:"fanout_per_s" what:"Flux objects the hub makes in a second"`
+	RawPerSecond            float64 `json:"raw_per_s" what:"Flux objects a bare client applies in a second" shown:"true"`
+	FanoutPerSecond         float64 `json:"fanout_per_s" what:"Flux objects the hub makes in a second" shown:"true"`
 	FanoutRatio             float64 `json:"fanout_ratio" what:"the hub's over the bare client's" atLeast:"0.6 at 5 add-ons, 0.65 at 10"`
 	WritesRatio             float64 `json:"writes_ratio" what:"all that the hub writes meanwhile, over the bare client's" atLeast:"0.8"`
 	ReplayPerSecond         float64 `json:"replay_per_s,omitempty" what:"Flux objects of a bare client that sends as many requests of each kind as the hub"`
 	ReplayRatio             float64 `json:"replay_ratio,omitempty" what:"the hub's over that: what is missing is the hub's own"`
 	FanoutAPI               float64 `json:"fanout_api_cpu,omitempty" what:"the API server's part of the machine's processors meanwhile"`
 	FanoutHub               float64 `json:"fanout_hub_cpu,omitempty" what:"the hub's"`
-	NewClusterP50           float64 `json:"new_cluster_ms_p50" what:"from the label to the last Flux object, one cluster at a time"`
+	NewClusterP50           float64 `json:"new_cluster_ms_p50" what:"from the label to the last Flux object, one cluster at a time" shown:"true"`
 	NewClusterP99           float64 `json:"new_cluster_ms_p99" what:"the same" atMost:"1000"`
-	NewCluster10P50         float64 `json:"new_cluster_10ps_ms_p50" what:"with ten clusters a second"`
+	NewCluster10P50         float64 `json:"new_cluster_10ps_ms_p50" what:"with ten clusters a second" shown:"true"`
 	NewCluster10P99         float64 `json:"new_cluster_10ps_ms_p99" what:"the same" atMost:"1000"`
 	ReplayCluster10P50      float64 `json:"replay_10ps_ms_p50,omitempty" what:"of a bare client that sends as many requests of each kind for them at the same pace"`
 	ReplayCluster10P99      float64 `json:"replay_10ps_ms_p99,omitempty" what:"the same"`
 	RawChangesPerSecond     float64 `json:"raw_changes_per_s" what:"objects a bare client changes in a second"`
 	ChangeWritesRatio       float64 `json:"change_writes_ratio" what:"one add-on changed everywhere: all writes over the bare client's" atLeast:"0.8"`
-	ChangeSeconds           float64 `json:"change_s" what:"and how long it took until the last Flux object was changed"`
+	ChangeSeconds           float64 `json:"change_s" what:"and how long it took until the last Flux object was changed" shown:"true"`
 	WritesPerChangedCluster float64 `json:"writes_per_changed_cluster" what:"writes for each cluster of that, the set's own aside" atMost:"3"`
 	SetWrites               float64 `json:"set_writes" what:"the set's own: its revision, and its status about once a second"`
 	IdleWrites              float64 `json:"idle_writes" what:"in Flux's status noise, 20 a second (-noise)" atMost:"0"`
@@ -64,7 +64,7 @@ type Result struct {
 	RestartFirst            float64 `json:"restart_first_s,omitempty" what:"from the start of a hub to the last object of a cluster that is labelled when it is ready" atMost:"10"`
 	RestartPeak             float64 `json:"restart_peak_ratio,omitempty" what:"the most memory that a restart takes, over what the hub held before" atMost:"1.3"`
 	TakeOverSeconds         float64 `json:"take_over_s,omitempty" what:"from when another replica has the lease to the last object of a cluster that was labelled before" atMost:"5"`
-	ResidentMiB             float64 `json:"rss_mib" what:"memory of the hub with the whole fleet"`
+	ResidentMiB             float64 `json:"rss_mib" what:"memory of the hub with the whole fleet" shown:"true"`
 	KiBPerObject            float64 `json:"kib_per_object" what:"live heap for each Flux object, between the fleet and a fifth more" atMost:"6"`
 	RSSKiBPerObject         float64 `json:"rss_kib_per_object" what:"the same of resident memory"`
 	HealthyDelayRatio       float64 `json:"healthy_delay_ratio" what:"new_cluster_ms_p50 with dead clusters over without" atMost:"1.1"`

@@ -19,8 +19,8 @@ const (
 	tableEnd   = "<!-- until here -->\n"
 )
 
-// table returns the newest runs of each size without Flux as a table in Markdown: of several runs the median, with the least and the
-// most behind it. What no run has measured is a dash.
+// table returns the newest runs of each size without Flux as a table in Markdown: what is to be reached, and what that needs to be understood
+// (`shown`). Of several runs it has the median, with the least and the most behind it. What no run has measured is a dash.
 func table(results []Result) []byte {
 	runs := newestRuns(results)
 	sizes := sizes(results)
@@ -45,8 +45,12 @@ func table(results []Result) []byte {
 		if !ok {
 			continue
 		}
+		goal := reach(f.Tag)
+		if _, shown := f.Tag.Lookup("shown"); goal == "" && !shown {
+			continue
+		}
 		name, _, optional := strings.Cut(f.Tag.Get("json"), ",")
-		row("`"+name+"`, "+what, reach(f.Tag), func(p Parameters) string {
+		row("`"+name+"`, "+what, goal, func(p Parameters) string {
 			values := make([]float64, 0, len(runs[p]))
 			for _, r := range runs[p] {
 				if v := reflect.ValueOf(r).Field(i).Float(); v != 0 || !optional {

@@ -164,7 +164,7 @@ func TestBreakGlass(t *testing.T) {
 	})
 }
 
-// TestOpen plays what still goes wrong. A script that holds is mended: it moves up to testdata, and its line goes from docs/simulation.md.
+// TestOpen plays what still goes wrong. A script that holds is mended: it moves up to testdata.
 func TestOpen(t *testing.T) {
 	playEach(t, filepath.Join("testdata", "open"), func(t *testing.T, r Result) {
 		if len(r.Violations) == 0 {

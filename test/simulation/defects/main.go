@@ -5,8 +5,8 @@
 //
 //	go run ./test/simulation/defects [-seeds 300] [NAME...]
 //
-// It changes nothing in the checkout: the files with the defect are a build overlay. The table that it prints is the
-// one in docs/simulation.md.
+// It changes nothing in the checkout: the files with the defect are a build overlay. It prints a table: each defect, its
+// invariant, how many seeds it took, and the script.
 package main
 
 import (

@@ -44,7 +44,7 @@ func registrationState(reg *hubv1.ClusterRegistration) string {
 	switch {
 	case status.Goes(reg), status.IsTrue(reg, hubv1.UnregisteringCondition):
 		return stateUnregistering
-	case status.Reason(reg, hubv1.ReadyCondition) == hubv1.DuplicateReason:
+	case reg.Status.DuplicateOf != nil:
 		return stateDuplicate
 	case suspended != nil && !hubv1.Tripped(suspended.Reason):
 		return statePaused

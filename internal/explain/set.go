@@ -157,7 +157,7 @@ func (e *explainer) refused(s *set) string {
 			return s.standing.Message
 		}
 	}
-	if status.Reason(e.Registration, hubv1.ReadyCondition) == hubv1.DuplicateReason {
+	if e.Registration.Status.DuplicateOf != nil {
 		return status.Find(e.Registration, hubv1.ReadyCondition).Message
 	}
 	return ""

@@ -71,6 +71,8 @@ func fleet() []client.Object {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "broken"},
 		Status:     hubv1.AddonSetStatus{Conditions: []metav1.Condition{condition(hubv1.StalledCondition, "True", hubv1.InvalidSpecReason)}},
 	}
+	second := registration("second", "Kamaji", valid, up, condition(hubv1.ReadyCondition, "False", hubv1.DuplicateReason))
+	second.Status.DuplicateOf = &hubv1.RegistrationReference{Namespace: "fleet", Name: "first"}
 	return []client.Object{
 		registration("ready", "Kamaji", valid, up, ready),
 		registration("new", "Kamaji"),
@@ -82,7 +84,7 @@ func fleet() []client.Object {
 		registration("drains", "Kamaji", valid, up, condition(hubv1.DrainingCondition, "True", hubv1.DrainInProgressReason)),
 		registration("idle", "Kamaji", valid, up, condition(hubv1.ReadyCondition, "True", hubv1.NoAddonSetReason)),
 		registration("leaves", "Kamaji", valid, up, condition(hubv1.UnregisteringCondition, "True", hubv1.LabelRemovedReason)),
-		registration("second", "Kamaji", valid, up, condition(hubv1.ReadyCondition, "False", hubv1.DuplicateReason)),
+		second,
 		registration("moves", "Kamaji", valid, up, condition(hubv1.ReadyCondition, "False", hubv1.ProgressingReason)),
 		expiring, set, stalled,
 		delivery("one", "base", hubv1.AddonsFailedReason, hubv1.AddonStatus{Name: "a", State: hubv1.AddonReady}, hubv1.AddonStatus{Name: "b", State: hubv1.AddonFailed}),

@@ -6,13 +6,16 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // RemovalGuard says what happens to removals that come in large numbers.
 type RemovalGuard struct {
-	// mode of the guard. With Enforce (the default), each add-on may be removed from, or reinstalled on, a third of its
-	// clusters in an hour (one at least), but at most three, or a tenth if that is more, whatever the cause; the rest is held until
-	// somebody approves it. Off lets all
-	// removals happen at once. It is for automation that withdraws clusters in large numbers.
+	// mode of the guard. With Enforce (the default), a third of the set's clusters may lose add-ons, or have them reinstalled, in a
+	// window (one at least), but at most three, or a tenth if that is more, whatever the cause; the rest is held until somebody
+	// approves it. Off lets all removals happen at once. It is for automation that withdraws clusters in large numbers.
 	// +optional
 	// +kubebuilder:validation:Enum=Enforce;Off
 	Mode RemovalGuardMode `json:"mode,omitempty"`
+	// window is the time that the limit is about; by default that of the hub's flag --removal-window, an hour.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="must be a duration from 1m to 168h"
+	Window *metav1.Duration `json:"window,omitempty"`
 }
 
 // RemovalGuardMode is a mode of the removal guard.
@@ -45,7 +48,7 @@ type HeldRemovals struct {
 
 // Removals is the removal guard's memory of what it granted.
 type Removals struct {
-	// counts are the numbers of clusters that lost an add-on, for each five minutes of the last hour.
+	// counts are the numbers of granted removals, for each twelfth of the window.
 	// +optional
 	// +listType=atomic
 	Counts []RemovalCount `json:"counts,omitempty"`
@@ -55,20 +58,12 @@ type Removals struct {
 	UnderWay []string `json:"underWay,omitempty"`
 }
 
-// RemovalCount counts the clusters that lost an add-on.
+// RemovalCount counts the removals that the guard has granted.
 type RemovalCount struct {
-	// addon is the name of the add-on.
-	// +required
-	Addon string `json:"addon"`
-	// time is when these five minutes began.
+	// time is when this twelfth of the window began.
 	// +required
 	Time metav1.Time `json:"time"`
-	// count is the number of clusters in these five minutes. A cluster that has lost the add-on again since then
-	// counts in the later ones.
+	// count is the number of removals: each is of one cluster.
 	// +required
 	Count int32 `json:"count"`
-	// clusters are the clusters, as three bytes of a hash for each. So a cluster that gets the add-on back and loses
-	// it again counts once. Hubs up to v0.1 did not write this; their counts are taken as they are.
-	// +optional
-	Clusters []byte `json:"clusters,omitempty"`
 }

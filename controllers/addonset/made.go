@@ -27,8 +27,8 @@ func (r *removals) unreported(d *hubv1.AddonDelivery, reported []string) (out []
 		goes := slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
 			return a.Name == addon && a.State == hubv1.AddonRemoving
 		})
-		if is := r.named(addon); !goes && !slices.Contains(reported, is) {
-			out = append(out, is)
+		if !goes && !slices.Contains(reported, addon) {
+			out = append(out, addon)
 		}
 	}
 	return out, going

@@ -64,7 +64,6 @@ type Reconciler struct {
 	documents documents.Reader
 	surveys   surveys
 	registry  registry
-	lately    lately
 	// changed wakes the matcher for every cluster in reach of a set, and starts for one cluster.
 	changed, starts *enqueue.Bell
 }
@@ -106,10 +105,7 @@ func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) (time.Durat
 	if err != nil {
 		return 0, err
 	}
-	verdict, err := r.guard(ctx, set, fleet.removals)
-	if err != nil {
-		return 0, err
-	}
+	verdict := r.guard(set, fleet.removals)
 	var next rollout.Decision
 	switch {
 	case invalid != nil:
@@ -129,7 +125,6 @@ func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) (time.Durat
 	if err := apply.StatusUnchanged(ctx, r.Client, before, set); err != nil {
 		return 0, err
 	}
-	r.lately.note(client.ObjectKeyFromObject(set), fleet.removals.going)
 	r.tellGuard(before, set, verdict)
 	if invalid == nil && set.Status.Revision != "" {
 		r.tellRollout(ctx, before, set)
@@ -254,7 +249,6 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 // forget drops what is remembered of a set that is gone.
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.registry.drop(key)
-	r.lately.note(key, nil)
 	r.documents.Forget(key)
 	r.surveys.forget(key)
 }
@@ -279,17 +273,13 @@ func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries
 	if asked.failed != nil {
 		return asked.failed
 	}
-	verdict, err := r.guard(ctx, set, asked)
-	if err != nil {
-		return err
-	}
+	verdict := r.guard(set, asked)
 	set.Status.Clusters, set.Status.Rollout = leavingCounts(set, deliveries), &hubv1.RolloutStatus{Phase: hubv1.RolloutWithdrawing}
 	status.Summarize(set, status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason,
 		Message: leavingText(deliveries, set.Status.HeldRemovals)}, r.Clock.Now())
 	if err := apply.StatusUnchanged(ctx, r.Client, before, set); err != nil {
 		return err
 	}
-	r.lately.note(client.ObjectKeyFromObject(set), asked.going)
 	r.tellGuard(before, set, verdict)
 	var kept error
 	if set.Status.HeldRemovals != nil && !asked.doomed {
@@ -360,7 +350,6 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, aim match
 		if d.Withdrawn() {
 			f.counts.Leaving++
 			f.withdrawn++
-			f.removals.goes(d)
 			continue
 		}
 		if leaves, waits := f.removals.of(d, byKey[key]); leaves {

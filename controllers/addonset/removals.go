@@ -3,7 +3,6 @@
 package addonset
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,14 +28,10 @@ type removals struct {
 	// aim says which clusters the set is to leave.
 	aim    match.Aim
 	wanted []guard.Removal
-	// names are the present names of add-ons by their earlier ones.
-	names map[string]string
 	// requests are what to do when a removal is granted, by digest.
 	requests map[string]request
-	// delivered says on which clusters each add-on is.
-	delivered map[string][]string
-	// going says from which clusters it is leaving, because the guard has granted that.
-	going map[string][]string
+	// clusters is how many clusters have something of the set.
+	clusters int
 	// made returns the add-ons of a delivery whose Flux objects exist, and whether others are being deleted. It is
 	// called when a whole delivery is to go.
 	made func(*hubv1.AddonDelivery) (made []string, going bool, err error)
@@ -71,8 +66,7 @@ type request struct {
 func (r *Reconciler) newRemovals(ctx context.Context, set *hubv1.AddonSet, aim match.Aim) *removals {
 	made := func(d *hubv1.AddonDelivery) ([]string, bool, error) { return r.objectsOf(ctx, d) }
 	stays := func(d *hubv1.AddonDelivery) time.Duration { return r.keepsFor(set, d) }
-	return &removals{set: set, aim: aim, stays: stays, names: renamed(set), requests: map[string]request{}, delivered: map[string][]string{},
-		going: map[string][]string{}, made: made, elsewhere: func(*hubv1.ClusterRegistration) bool { return false }}
+	return &removals{set: set, aim: aim, stays: stays, requests: map[string]request{}, made: made, elsewhere: func(*hubv1.ClusterRegistration) bool { return false }}
 }
 
 // of adds one delivery that is not being withdrawn yet. reg is nil if the registration does not exist: then nothing is
@@ -105,7 +99,6 @@ func (r *removals) of(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) (l
 // withdraw requests that a whole delivery goes. It does not count if its add-ons stay on the cluster, if they are
 // lost with the cluster anyway, or if somebody drains the cluster, by name. deselected is that of a request.
 func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, deselected bool) {
-	r.goes(d)
 	if d.Withdrawn() || r.doomed && d.DeletionTimestamp != nil {
 		return
 	}
@@ -131,12 +124,11 @@ func (r *removals) losesNothing(reg *hubv1.ClusterRegistration) bool {
 
 // change requests what the delivery asks to remove or to reinstall.
 func (r *removals) change(d *hubv1.AddonDelivery) {
-	r.goes(d)
 	r.count(d)
 	var addons, grants []string
 	for _, a := range d.Status.Addons {
 		if a.Removal != "" && !slices.Contains(d.Spec.Removals, a.Removal) {
-			addons, grants = append(addons, r.named(a.Name)), append(grants, a.Removal)
+			addons, grants = append(addons, a.Name), append(grants, a.Removal)
 		}
 	}
 	switch {
@@ -144,16 +136,6 @@ func (r *removals) change(d *hubv1.AddonDelivery) {
 		r.ask(d, guard.Change(grants), addons, request{delivery: d, grants: grants})
 	case d.Status.ObservedGeneration == d.Generation && len(inUse(d)) < len(d.Spec.Removals):
 		r.ask(d, guard.Change(d.Spec.Removals), nil, request{delivery: d, grants: []string{}}) // to take back what is used up is free
-	}
-}
-
-// goes notes what is leaving: all of a delivery that is being withdrawn, and what another delivery may remove or
-// reinstall.
-func (r *removals) goes(d *hubv1.AddonDelivery) {
-	for _, a := range d.Status.Addons {
-		if a.State != hubv1.AddonOrphaned && (d.Withdrawn() || a.Removal != "" && slices.Contains(d.Spec.Removals, a.Removal)) {
-			r.going[r.named(a.Name)] = append(r.going[r.named(a.Name)], d.Spec.RegistrationRef.Key().String())
-		}
 	}
 }
 
@@ -180,7 +162,7 @@ func (r *removals) count(d *hubv1.AddonDelivery) []string {
 	var addons []string
 	for i := range d.Status.Addons {
 		if a := &d.Status.Addons[i]; there(d, a) {
-			addons = append(addons, r.named(a.Name))
+			addons = append(addons, a.Name)
 		}
 	}
 	// If not, an older hub wrote it, or it came from a backup. Then its status says what it has brought.
@@ -192,31 +174,10 @@ func (r *removals) count(d *hubv1.AddonDelivery) []string {
 	}
 	slices.Sort(addons)
 	addons = slices.Compact(addons)
-	cluster := d.Spec.RegistrationRef.Key().String()
-	for _, a := range addons {
-		r.delivered[a] = append(r.delivered[a], cluster)
+	if len(addons) > 0 {
+		r.clusters++
 	}
 	return addons
-}
-
-// named returns the name under which an add-on of a cluster is counted: the one that the set gives it now. A cluster
-// that has not followed a rename, because it is paused or does not answer, has it under the old name.
-func (r *removals) named(addon string) string { return cmp.Or(r.names[addon], addon) }
-
-// renamed returns the present names of a set's add-ons by their earlier ones. A name that an add-on has now is none.
-func renamed(set *hubv1.AddonSet) map[string]string {
-	out := map[string]string{}
-	for _, a := range slices.Backward(set.Spec.Addons) {
-		for _, from := range a.MovedFrom {
-			if movedFrom(set, from) == client.ObjectKeyFromObject(set) {
-				out[cmp.Or(from.Name, a.Name)] = a.Name
-			}
-		}
-	}
-	for _, a := range set.Spec.Addons {
-		delete(out, a.Name)
-	}
-	return out
 }
 
 // there returns whether an add-on is on its cluster, or may be, and its removal has not been counted. An add-on that
@@ -234,100 +195,11 @@ func there(d *hubv1.AddonDelivery, a *hubv1.AddonStatus) bool {
 	return a.AppliedGeneration > 0 || a.Version != "" // the generation of what came out of a backup is not known
 }
 
-// before returns what was counted of the set's add-ons under the names, or in the sets, that they had before, and in the
-// sets that they go on in. Renaming or moving an add-on, or moving it back, does not reset the hour. It reads live: a
-// removal that another set grants at this moment counts.
-func (r *Reconciler) before(ctx context.Context, set *hubv1.AddonSet) ([]hubv1.RemovalCount, error) {
-	var out []hubv1.RemovalCount
-	sets := map[types.NamespacedName]*hubv1.AddonSet{client.ObjectKeyFromObject(set): set}
-	counted := func(by types.NamespacedName, addon, here string) error {
-		other := sets[by]
-		if other == nil { // read once, however many add-ons were moved
-			var err error
-			if other, err = r.present(ctx, by); err != nil {
-				return fmt.Errorf("read AddonSet %s, from or to which add-on %q was moved: %w", by, here, err)
-			}
-			sets[by] = other
-		}
-		if other.Status.Removals == nil {
-			return nil
-		}
-		for _, n := range other.Status.Removals.Counts {
-			if n.Addon == addon {
-				n.Addon = here
-				out = append(out, n)
-			}
-		}
-		return nil
-	}
-	for i := range set.Spec.Addons {
-		a := &set.Spec.Addons[i]
-		for _, from := range a.MovedFrom {
-			if err := counted(movedFrom(set, from), cmp.Or(from.Name, a.Name), a.Name); err != nil {
-				return nil, err
-			}
-		}
-	}
-	err := r.takers(ctx, set, counted)
-	return out, err
-}
-
-// takers calls a function with the sets that have taken over add-ons of a set, or are about to, and the names of each add-on
-// there and here. Whoever may write a set in another namespace has no say in what this one may remove.
-func (r *Reconciler) takers(ctx context.Context, set *hubv1.AddonSet, each func(by types.NamespacedName, addon, here string) error) error {
-	all, own := &hubv1.AddonSetList{}, client.ObjectKeyFromObject(set)
-	if err := r.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil { // only read
-		return fmt.Errorf("list AddonSets, to which add-ons may have been moved: %w", err)
-	}
-	for i := range all.Items {
-		to, key := &all.Items[i], client.ObjectKeyFromObject(&all.Items[i])
-		if key == own || key.Namespace != own.Namespace && !r.Config.IsPlatform(key.Namespace) {
-			continue
-		}
-		for _, a := range to.Spec.Addons {
-			for _, from := range a.MovedFrom {
-				if movedFrom(to, from) != own {
-					continue
-				}
-				if err := each(key, a.Name, cmp.Or(from.Name, a.Name)); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// movedFrom returns the set that a movedFrom of another set names.
-func movedFrom(set *hubv1.AddonSet, from hubv1.MovedAddon) types.NamespacedName {
-	of := from.Of(set.Namespace, set.Name, "")
-	return types.NamespacedName{Namespace: of.Namespace, Name: of.AddonSet}
-}
-
-// present returns a set, read live if the cache has it, and an empty one otherwise. A set that is too new for the
-// cache has counted nothing, and somebody may name hundreds of sets that do not exist.
-func (r *Reconciler) present(ctx context.Context, key types.NamespacedName) (*hubv1.AddonSet, error) {
-	set := &hubv1.AddonSet{}
-	err := r.Client.Get(ctx, key, set, client.UnsafeDisableDeepCopy)
-	if err == nil {
-		set = &hubv1.AddonSet{}
-		err = r.Live.Get(ctx, key, set)
-	}
-	return set, client.IgnoreNotFound(err)
-}
-
 // guard decides which removals are granted, and notes them in the set's status, in memory.
-func (r *Reconciler) guard(ctx context.Context, set *hubv1.AddonSet, asked *removals) (guard.Verdict, error) {
-	var before []hubv1.RemovalCount
-	if len(asked.wanted) > 0 {
-		var err error
-		if before, err = r.before(ctx, set); err != nil {
-			return guard.Verdict{}, err
-		}
-	}
+func (r *Reconciler) guard(set *hubv1.AddonSet, asked *removals) guard.Verdict {
 	v := guard.Decide(guard.Input{
-		Wanted: asked.wanted, Held: set.Status.HeldRemovals, Removals: set.Status.Removals, Before: before,
-		Delivered: asked.delivered, Going: r.lately.and(client.ObjectKeyFromObject(set), asked.going),
+		Wanted: asked.wanted, Held: set.Status.HeldRemovals, Removals: set.Status.Removals, Clusters: asked.clusters,
+		Window:   guard.WindowOf(&set.Spec, r.Config.RemovalWindow),
 		Approval: set.Annotations[hubv1.ApproveRemovalAnnotation], Now: r.Clock.Now(),
 		Off: set.Spec.RemovalGuard != nil && set.Spec.RemovalGuard.Mode == hubv1.RemovalGuardOff,
 	})
@@ -337,18 +209,23 @@ func (r *Reconciler) guard(ctx context.Context, set *hubv1.AddonSet, asked *remo
 		status.Clear(set, hubv1.RemovalsHeldCondition)
 	} else {
 		held = v.Held.Count
-		status.Set(set, hubv1.RemovalsHeldCondition, metav1.ConditionTrue, hubv1.TooManyRemovalsReason, guard.Message(set), r.Clock.Now())
+		status.Set(set, hubv1.RemovalsHeldCondition, metav1.ConditionTrue, hubv1.TooManyRemovalsReason, r.guardMessage(set), r.Clock.Now())
 	}
 	if set.Status.Clusters != nil {
 		set.Status.Clusters.Held = held
 	}
-	return v, nil
+	return v
+}
+
+// guardMessage says what the guard of a set holds.
+func (r *Reconciler) guardMessage(set *hubv1.AddonSet) string {
+	return guard.Message(set, guard.WindowOf(&set.Spec, r.Config.RemovalWindow))
 }
 
 // tellGuard sends an event when the guard begins to hold something, and when that is approved.
 func (r *Reconciler) tellGuard(before, set *hubv1.AddonSet, v guard.Verdict) {
 	if before.Status.HeldRemovals == nil && v.Held != nil {
-		r.Recorder.Eventf(set, nil, corev1.EventTypeWarning, hubv1.RemovalsHeldEvent, "Remove", "%s", guard.Message(set))
+		r.Recorder.Eventf(set, nil, corev1.EventTypeWarning, hubv1.RemovalsHeldEvent, "Remove", "%s", r.guardMessage(set))
 	}
 	if v.Approved {
 		r.Recorder.Eventf(set, nil, corev1.EventTypeNormal, hubv1.RemovalsApprovedEvent, "Remove",

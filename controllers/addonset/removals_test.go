@@ -4,7 +4,6 @@ package addonset
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,8 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/match"
@@ -53,10 +50,7 @@ func TestRemovals(t *testing.T) {
 		}
 	}
 	made := func(w *world) { w.made = []string{"b", "a"} }
-	// The cluster was silent when add-on a was renamed to c, and has it as a.
-	renamed := func(w *world) {
-		w.set.Spec.Addons[0] = hubv1.Addon{Name: "c", MovedFrom: []hubv1.MovedAddon{{Name: "a"}}}
-	}
+
 	cases := map[string]struct {
 		with []func(*world)
 		want string
@@ -102,9 +96,6 @@ func TestRemovals(t *testing.T) {
 		"OrphanedByRegistration":     {[]func(*world){deselected, func(w *world) { w.reg.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it let go, free"},
 		"NothingThereYet":            {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons = nil }}, "all of it, unmarked"},
 		"OneOnItsWayOut":             {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons, w.going = nil, true }}, "all of it, free"},
-		"RenamedMeanwhile":           {[]func(*world){deselected, renamed}, "all of it: b c"},
-		"RenamedAndReported":         {[]func(*world){deselected, renamed, made}, "all of it: b c"},
-		"RenamedAndHeld":             {[]func(*world){renamed, func(w *world) { w.asks("a", "x") }}, "x: c"},
 		"NotReportedYet":             {[]func(*world){deselected, func(w *world) { w.delivery.Status = hubv1.AddonDeliveryStatus{} }}, "all of it: a b"},
 		"Asks":                       {[]func(*world){func(w *world) { w.asks("b", "r1") }}, "r1: b"},
 		"AsksForTwo":                 {[]func(*world){func(w *world) { w.asks("a", "r2"); w.asks("b", "r1") }}, "r2 r1: a b"},
@@ -224,53 +215,4 @@ func (w *world) asked(t *testing.T) string {
 		return what + ", free"
 	}
 	return fmt.Sprintf("%s: %s", what, strings.Join(asked.Addons, " "))
-}
-
-// TestCountedBefore: what was counted of an add-on under another name, or in another set, is counted under the name that it has now.
-func TestCountedBefore(t *testing.T) {
-	counts := func(addons ...string) *hubv1.Removals {
-		out := &hubv1.Removals{}
-		for _, a := range addons {
-			out.Counts = append(out.Counts, hubv1.RemovalCount{Addon: a, Count: 1})
-		}
-		return out
-	}
-	extra := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "extra"}}
-	extra.Status.Removals = counts("logs", "moved", "other")
-	taker := func(namespace string) *hubv1.AddonSet {
-		s := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "taker"}}
-		s.Spec.Addons = []hubv1.Addon{{Name: "next", MovedFrom: []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "base", Name: "left"}}}}
-		s.Status.Removals = counts("next", "another")
-		return s
-	}
-	r := newMatcherRoom(t, interceptor.Funcs{}, extra, taker("flux-system"), taker("tenant")) // the tenant's has no say
-	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base"}}
-	set.Spec.Addons = []hubv1.Addon{
-		{Name: "moved", MovedFrom: []hubv1.MovedAddon{{AddonSet: "extra"}}},
-		{Name: "new", MovedFrom: []hubv1.MovedAddon{{Name: "old"}, {AddonSet: "extra", Name: "logs"}}},
-		{Name: "gone", MovedFrom: []hubv1.MovedAddon{{AddonSet: "nobody"}}},
-		{Name: "other"},
-	}
-	set.Status.Removals = counts("old", "new")
-	live := 0
-	r.Live = interceptor.NewClient(r.api.(client.WithWatch), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			live++
-			return c.Get(ctx, key, obj, opts...)
-		},
-	})
-	got, err := r.before(t.Context(), set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, n := range got {
-		names = append(names, n.Addon)
-	}
-	if live != 2 {
-		t.Errorf("%d live reads, and two sets are there to be read", live)
-	}
-	if want := "moved new new left"; strings.Join(names, " ") != want {
-		t.Errorf("it is %q, want %q", names, want)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
@@ -15,11 +16,13 @@ import (
 // Guard is what the removal guard of a set would hold.
 type Guard struct {
 	Set string `json:"set"`
-	// Wanted is how many clusters lose add-ons, or have them reinstalled; Goes, of how many that happens without approval within an
-	// hour; Held, how many wait for somebody to approve.
+	// Wanted is how many clusters lose add-ons, or have them reinstalled; Goes, of how many that happens without approval within
+	// the window; Held, how many wait for somebody to approve.
 	Wanted int `json:"wanted"`
 	Goes   int `json:"goes"`
 	Held   int `json:"held"`
+	// Window is the time in which Goes go.
+	Window string `json:"window"`
 	// Sample names a few of the held ones, with their add-ons.
 	Sample []string `json:"sample"`
 	// Approve is the command that approves it, if all of it is intended, when it is held.
@@ -29,8 +32,8 @@ type Guard struct {
 // losses are what the clusters of a set lose.
 type losses struct {
 	wanted []guard.Removal
-	// delivered says on which clusters each add-on is.
-	delivered map[string][]string
+	// clusters are those that have something of the set.
+	clusters map[string]bool
 }
 
 // loses notes what a cluster has, and what it loses, for the removal guards.
@@ -40,10 +43,10 @@ func (c *computing) loses(p *preview.Pair, changes []Change) {
 		o := &p.Old.Items[i]
 		l := c.guards[o.Set]
 		if l == nil {
-			l = &losses{delivered: map[string][]string{}}
+			l = &losses{clusters: map[string]bool{}}
 			c.guards[o.Set] = l
 		}
-		l.delivered[o.Addon] = append(l.delivered[o.Addon], name)
+		l.clusters[name] = true
 	}
 	going := map[string][]string{}
 	for i := range changes {
@@ -69,12 +72,6 @@ func (c *computing) loses(p *preview.Pair, changes []Change) {
 func (c *computing) guard(now time.Time) {
 	for _, name := range slices.Sorted(maps.Keys(c.guards)) {
 		l, pair := c.guards[name], c.pairs[name]
-		for _, clusters := range l.delivered {
-			slices.Sort(clusters)
-		}
-		for addon := range l.delivered {
-			l.delivered[addon] = slices.Compact(l.delivered[addon]) // the definitions of an add-on are a release of their own
-		}
 		if len(l.wanted) == 0 || pair == nil || pair.Old == nil {
 			continue
 		}
@@ -83,13 +80,13 @@ func (c *computing) guard(now time.Time) {
 		if pair.New != nil {
 			spec = &pair.New.Spec
 		}
-		v := guard.Decide(guard.Input{Wanted: l.wanted, Delivered: l.delivered, Held: set.Status.HeldRemovals, Removals: set.Status.Removals,
+		v := guard.Decide(guard.Input{Wanted: l.wanted, Clusters: len(l.clusters), Window: guard.WindowOf(spec, 0), Held: set.Status.HeldRemovals, Removals: set.Status.Removals,
 			Off: spec.RemovalGuard != nil && spec.RemovalGuard.Mode == hubv1.RemovalGuardOff, Now: now})
 		if v.Held == nil {
 			continue
 		}
 		held := int(v.Held.Count)
-		c.out.Guards = append(c.out.Guards, Guard{Set: name, Wanted: len(l.wanted), Goes: len(v.Go), Held: held, Sample: v.Held.Sample,
+		c.out.Guards = append(c.out.Guards, Guard{Set: name, Wanted: len(l.wanted), Goes: len(v.Go), Held: held, Sample: v.Held.Sample, Window: excerpt.Duration(guard.WindowOf(spec, 0)),
 			Approve: guard.Command(set)})
 	}
 }

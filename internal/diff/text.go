@@ -209,7 +209,7 @@ func (t *terminal) rollouts(r *Result) {
 func (g *Guard) title() string {
 	text := fmt.Sprintf("The removal guard of AddonSet %s would hold what %s would lose", g.Set, status.Count(g.Held, "cluster"))
 	if g.Goes > 0 {
-		text += fmt.Sprintf("; on %s it goes without approval within an hour", status.Count(g.Goes, "other cluster"))
+		text += fmt.Sprintf("; on %s it goes without approval within %s", status.Count(g.Goes, "other cluster"), g.Window)
 	}
 	return text
 }

@@ -4,10 +4,10 @@
 // in; the removals to grant and those to hold come out.
 //
 // A selector with a typo, a script that takes a label off everywhere, an overlay that excludes too much, a renamed
-// release: each is one edit, and each strips a fleet. So an add-on may leave only a limited number of a set's
-// clusters in an hour, whatever the cause. If more removals are wanted, the guard holds all that exceed the limit,
-// until somebody approves exactly these or nobody wants them any more. They do not go by themselves an hour later:
-// then the fleet would be stripped by the morning.
+// release: each is one edit, and each strips a fleet. So only a limited number of a set's clusters may lose something in
+// a window, whatever the cause. A removal counts once, when it is granted. If more removals are wanted, the guard holds all
+// that exceed the limit, until somebody approves exactly these or nobody wants them any more. They do not go by themselves
+// when the window is over: then the fleet would be stripped by the morning.
 package guard
 
 import (
@@ -60,13 +60,10 @@ type Input struct {
 	// Held and Removals are those of the set's status.
 	Held     *hubv1.HeldRemovals
 	Removals *hubv1.Removals
-	// Before are the counts of add-ons before they were renamed or moved here, under their present names.
-	Before []hubv1.RemovalCount
-	// Delivered maps each add-on to the clusters that have it.
-	Delivered map[string][]string
-	// Going maps each add-on to the clusters that it is going from and not gone yet, or was a moment ago. On a paused cluster that may
-	// take weeks.
-	Going map[string][]string
+	// Clusters is how many clusters have something of the set.
+	Clusters int
+	// Window is the time that the limit is about: WindowOf.
+	Window time.Duration
 	// Approval is the hash that somebody approved; empty for none.
 	Approval string
 	// Off grants everything.
@@ -98,31 +95,21 @@ func Decide(in Input) Verdict {
 	}
 	var v Verdict
 	var asked []Removal
-	underWay := map[string]bool{}
-	for _, digest := range in.Removals.UnderWay {
-		underWay[digest] = true
-	}
-	counts := newCounter(in, underWay)
 	for _, r := range wanted {
-		switch {
-		case len(r.Addons) == 0:
+		if len(r.Addons) == 0 || slices.Contains(in.Removals.UnderWay, r.Digest) {
 			v.Go = append(v.Go, r)
-		case underWay[r.Digest]:
-			v.Go = append(v.Go, r)
-			counts.gone(r)
-		default:
+		} else {
 			asked = append(asked, r)
 		}
 	}
+	counts := newCounter(&in)
 	// Only removals that are held already can be approved: an old approval, even of the same edit, may still be on
 	// the set.
 	v.Approved = len(asked) > 0 && in.Held != nil && in.Approval == hash(asked, in.Held.Since)
 	var held []Removal
 	for _, r := range asked {
 		switch {
-		case v.Approved:
-			v.Go = append(v.Go, r)
-		case (in.Held == nil || counts.again(r)) && counts.take(r):
+		case v.Approved || in.Held == nil && counts.take():
 			v.Go = append(v.Go, r)
 		default:
 			held = append(held, r)

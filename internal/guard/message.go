@@ -6,14 +6,16 @@ package guard
 
 import (
 	"fmt"
+	"time"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // Message says on the set what its guard holds, and how to approve or undo it. Only this message contains the hash to
 // approve.
-func Message(set *hubv1.AddonSet) string {
+func Message(set *hubv1.AddonSet, window time.Duration) string {
 	held := set.Status.HeldRemovals
 	undo := "if not, undo the edit"
 	if set.DeletionTimestamp != nil {
@@ -23,8 +25,8 @@ func Message(set *hubv1.AddonSet) string {
 	if held.Count == 1 {
 		keep = "It keeps its add-ons"
 	}
-	message := fmt.Sprintf("%s would lose add-ons, or have them reinstalled, which is more than go without approval in an hour: %s. "+
-		"%s. If this is intended: %s, or %s; %s", status.Count(held.Count, "cluster"), status.List(held.Sample, int(held.Count)), keep,
+	message := fmt.Sprintf("%s would lose add-ons, or have them reinstalled, which is more than go without approval within %s: %s. "+
+		"%s. If this is intended: %s, or %s; %s", status.Count(held.Count, "cluster"), excerpt.Duration(window), status.List(held.Sample, int(held.Count)), keep,
 		tool(set), approval(set, held.Hash), undo)
 	if given := set.Annotations[hubv1.ApproveRemovalAnnotation]; given != "" {
 		message += fmt.Sprintf(". The present approval, %q, is for another list of removals", given)

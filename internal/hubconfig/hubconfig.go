@@ -66,6 +66,8 @@ type Config struct {
 	// RemovalDelay is how long a dropped add-on stays before it is uninstalled. In this time another set can take it
 	// over.
 	RemovalDelay time.Duration
+	// RemovalWindow is the time that the limit of a removal guard is about, if the set does not say another one.
+	RemovalWindow time.Duration
 	// ChartRetention is how long a shared HelmChart or source stays after its last use.
 	ChartRetention time.Duration
 	// ProbeInterval is the time between two probes of a cluster that answers.

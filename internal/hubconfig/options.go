@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/runbook"
 )
@@ -41,6 +42,8 @@ func (o *Options) AddFlags(f *pflag.FlagSet, namespace string) {
 		"how long to wait for a cluster that does not answer before its add-ons are orphaned")
 	f.DurationVar(&c.RemovalDelay, "removal-delay", 5*time.Second,
 		"how long an add-on that was dropped stays, so that another set may take it over; at least 1s")
+	f.DurationVar(&c.RemovalWindow, "removal-window", guard.DefaultWindow,
+		"in how long a removal guard grants what its limit says, if the set does not say another time; at least 1m")
 	f.DurationVar(&c.ChartRetention, "chart-retention", 10*time.Minute, "how long a shared HelmChart or source stays after its last use")
 	f.StringVar(&o.ChartAddress, "chart-bind-address", ":8082",
 		"address of the registry with the chart that delivers plain manifests, 0 for none")
@@ -82,6 +85,9 @@ func (o *Options) Complete(namespace string) (*Config, error) {
 	if u, err := url.Parse(c.DocsURL); c.DocsURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" ||
 		strings.ContainsAny(c.DocsURL, "; #?") || len(c.DocsURL) > 256) {
 		return nil, fmt.Errorf("--docs-url %q: write http:// or https://, a host and a path", c.DocsURL)
+	}
+	if c.RemovalWindow < time.Minute {
+		return nil, fmt.Errorf("--removal-window must be at least 1m")
 	}
 	if c.RemovalDelay < time.Second {
 		return nil, fmt.Errorf("--removal-delay must be at least 1s: in that time another set takes over what one has dropped")

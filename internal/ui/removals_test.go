@@ -38,7 +38,7 @@ func holding(t *testing.T) *view.Fleet {
 			reg.Labels["keeps"] = "it"
 		}
 	}
-	v := guard.Decide(guard.Input{Wanted: wanted, Delivered: map[string][]string{s.Name: make([]string, 20)}, Now: uitest.Now.Add(-time.Hour)})
+	v := guard.Decide(guard.Input{Wanted: wanted, Clusters: 20, Window: time.Hour, Now: uitest.Now.Add(-time.Hour)})
 	s.Status.HeldRemovals, s.Status.Removals = v.Held, v.Removals
 	if len(v.Go) != 3 || v.Held.Count != 8 {
 		t.Fatalf("the guard lets %d go", len(v.Go))

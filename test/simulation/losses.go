@@ -10,8 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/drain"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/manifestchart"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
@@ -30,19 +34,54 @@ func (w *World) lost(c *cluster, work *workload, why string) {
 		return
 	}
 	uid, _ := nested(w.server.Get(keyOf("AddonSet", namespace, name)), "metadata", "uid").(string)
-	now := w.clock.Now()
-	w.losses = append(w.losses, loss{at: now, cluster: cmp.Or(work.through, c.name), set: work.set, setUID: uid, addon: w.nowCalled(work)})
-	clusters := map[string]bool{}
-	for _, l := range w.losses {
-		same := l.setUID == uid && l.set == work.set && l.addon == work.addon || w.movedFrom(work, l)
-		if same && now.Sub(l.at) < time.Hour {
-			clusters[l.cluster] = true
+	l := loss{at: w.grantedAt(c, work), cluster: cmp.Or(work.through, c.name), set: work.set, setUID: uid}
+	w.losses = append(w.losses, l)
+	if n, limit := w.lostBeside(l), max(1, min(3, len(w.clusters)/3), len(w.clusters)/10); n > limit {
+		w.violated("guard", "%d clusters were to lose something of %s within an hour, nobody has approved that, and %d may", n, work.set, limit)
+	}
+}
+
+// grantedAt returns when the guard has granted the removal of a workload, as far as that shows: it counts then, and Flux may do it later.
+func (w *World) grantedAt(c *cluster, work *workload) time.Time {
+	namespace, name, _ := strings.Cut(work.set, "/")
+	through, ok := index.Registration(work.through)
+	if !ok {
+		through = types.NamespacedName{Namespace: c.namespace, Name: c.name}
+	}
+	if at, noted := w.granted[keyOf("AddonDelivery", namespace, identity.Delivery(name, through))]; noted {
+		return at
+	}
+	return w.clock.Now()
+}
+
+// noteGranted is called after every write, and notes when a delivery was withdrawn, or may remove more.
+func (w *World) noteGranted(write apiserver.Write) {
+	if write.Key.Kind != "AddonDelivery" || write.New == nil {
+		return
+	}
+	before, _ := nested(write.Old, "spec", "removals").([]any)
+	now, _ := nested(write.New, "spec", "removals").([]any)
+	more := slices.ContainsFunc(now, func(r any) bool { return !slices.Contains(before, r) })
+	if more || nested(write.Old, "spec", "withdrawal") != nested(write.New, "spec", "withdrawal") {
+		w.granted[write.Key] = w.clock.Now()
+	}
+}
+
+// lostBeside returns how many clusters have lost something of a set in the hour of a loss that has most of them.
+func (w *World) lostBeside(of loss) (most int) {
+	for _, last := range w.losses {
+		if last.setUID != of.setUID || last.set != of.set || last.at.Before(of.at) || last.at.Sub(of.at) >= time.Hour {
+			continue
 		}
+		clusters := map[string]bool{}
+		for _, l := range w.losses {
+			if l.setUID == of.setUID && l.set == of.set && !l.at.After(last.at) && last.at.Sub(l.at) < time.Hour {
+				clusters[l.cluster] = true
+			}
+		}
+		most = max(most, len(clusters))
 	}
-	if limit := max(1, min(3, len(w.clusters)/3), len(w.clusters)/10); len(clusters) > limit {
-		w.violated("guard", "%d clusters have lost add-on %s of %s within an hour, nobody has approved that, and %d may",
-			len(clusters), work.addon, work.set, limit)
-	}
+	return most
 }
 
 // nowCalled returns the name of a workload's add-on, or the one that its set gives it now. The old name may be another add-on's.
@@ -61,20 +100,6 @@ func (w *World) nowCalled(work *workload) string {
 		}
 	}
 	return work.addon
-}
-
-// movedFrom returns whether a lost workload is of an add-on that the workload's add-on was called before, in a set
-// that still exists.
-func (w *World) movedFrom(work *workload, l loss) bool {
-	namespace, name, _ := strings.Cut(work.set, "/")
-	s := w.sets[name]
-	if s == nil || s.namespace != namespace || s.addon(work.addon) == nil {
-		return false
-	}
-	of := claim{s, *s.addon(work.addon)}
-	_, from, _ := strings.Cut(l.set, "/")
-	return of.goesOnWith(&workload{set: l.set, addon: l.addon}) &&
-		l.setUID == nested(w.server.Get(keyOf("AddonSet", namespace, from)), "metadata", "uid")
 }
 
 // noteOverwritten is called after every write. While two processes run, and until the one that stays has seen all that the other one has

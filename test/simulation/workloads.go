@@ -33,9 +33,8 @@ type workload struct {
 
 // loss is a workload that left a live cluster, or was reinstalled.
 type loss struct {
-	at                  time.Time
-	cluster, set, addon string
-	setUID              string
+	at                   time.Time // when its guard has granted that
+	cluster, set, setUID string
 }
 
 // orphan is a workload that nobody owns any more.

@@ -80,6 +80,8 @@ type World struct {
 
 	ids    int
 	losses []loss
+	// granted says when a delivery was withdrawn, or came to be allowed to remove more.
+	granted map[apiserver.Key]time.Time
 	// approvals are what somebody has approved of each set, while its guard holds something.
 	approvals map[apiserver.Key]approval
 	orphans   map[string]orphan
@@ -150,7 +152,7 @@ func newWorld() *World {
 		orphans: map[string]orphan{}, deleted: map[any]bool{}, cutOff: map[any]bool{}, deselected: map[any]bool{},
 		unselected: map[[2]string]unselected{},
 		wasReady:   map[any]bool{}, suspended: map[any]bool{},
-		chartsGone: map[apiserver.Key]time.Time{}, identities: map[any]identified{}, letGone: map[string]bool{},
+		chartsGone: map[apiserver.Key]time.Time{}, identities: map[any]identified{}, granted: map[apiserver.Key]time.Time{}, letGone: map[string]bool{},
 	}
 	w.server = apiserver.New(w.clock)
 	w.server.OnWrite = w.noticed
@@ -254,6 +256,7 @@ func (w *World) noticed(write apiserver.Write) {
 	w.noteIdentity(write)
 	w.noteRights(write)
 	w.noteDeselected(write)
+	w.noteGranted(write)
 	w.noteApproved(write)
 	if (write.Key.Kind == "HelmChart" || write.Key.Kind == "OCIRepository") && write.New == nil {
 		w.chartsGone[write.Key] = w.clock.Now()

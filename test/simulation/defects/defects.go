@@ -30,7 +30,6 @@ var Scripts = map[string]string{
 	"resumes-a-users":           "suspended-by-a-user-and-a-restart-follows",
 	"rendered-without-origin":   "secret-deleted-and-an-expression-asks-carefully",
 	"one-scope":                 "break-glass/team-has-an-add-on-of-a-platform-sets-name",
-	"counted-when-granted":      "lost-long-after-it-was-granted",
 	"labels-on-their-way":       "selector-and-label-edited-in-one-commit",
 	"withdrawn-at-once":         "a-label-that-is-gone-for-a-minute",
 	"half-applied":              "half-applied-and-dropped",
@@ -56,7 +55,6 @@ var Scripts = map[string]string{
 	"excluded-uncounted":        "excluded-on-a-silent-cluster-and-an-upgrade-follows",
 	"silence-of-old":            "silent-of-old-and-no-hub-was-at-work",
 	"suspended-unasked":         "paused-and-down-and-no-hub-has-asked-it",
-	"granted-of-old":            "granted-before-an-outage-and-its-set-deleted-after-it",
 	"grant-taken-back":          "goes-for-another-form-that-does-not-render",
 	"soak-unseen":               "rollout-canary-fails-in-a-soak-that-no-hub-sees",
 	"late-unseen":               "rollout-deadline-is-over-and-no-hub-was-at-work",
@@ -87,9 +85,6 @@ var Defects = []Defect{
 	}},
 	{"frozen-and-gone", "A frozen delivery whose objects are gone is not served", "status", []Edit{
 		{"controllers/delivery/gather.go", "\trevision, err := r.revision(", "\tif d.frozen {\n\t\td.reason, d.unrenderable = hubv1.FrozenReason, \"frozen\"\n\t\treturn nil\n\t}\n\trevision, err := r.revision("},
-	}},
-	{"counted-when-granted", "A removal counts from when the guard has let it go, and not from when it goes", "guard", []Edit{
-		{"controllers/addonset/removals.go", "Going: r.lately.and(client.ObjectKeyFromObject(set), asked.going),", "Going: asked.going,"},
 	}},
 	{"withdrawn-at-once", "A set leaves a cluster as soon as its label is gone", "delay", []Edit{
 		{"controllers/addonset/deselect.go", "\tcase delay == 0:\n", "\tcase delay >= 0:\n"},
@@ -219,9 +214,6 @@ var Defects = []Defect{
 	{"suspended-unasked", "A hub that starts suspends a cluster that it has not asked", "silence", []Edit{
 		{"controllers/registration/suspend.go", "\tif facts.Down && !hubv1.Tripped(facts.Open) &&", "\tif false && facts.Down && !hubv1.Tripped(facts.Open) &&"},
 	}},
-	{"granted-of-old", "What was granted before an outage does not count in the hour in which it goes", "guard", []Edit{
-		{"internal/guard/count.go", "\t\tif underWay[r.Digest] {", "\t\tif false && underWay[r.Digest] {"},
-	}},
 	{"grant-taken-back", "What Flux uninstalls counts as gone while its add-on cannot be rendered", "guard", []Edit{
 		{"internal/report/report.go", "if !d.owns(o) || !o.Deleting {", "if true || !d.owns(o) || !o.Deleting {"},
 	}},
@@ -250,7 +242,7 @@ var Defects = []Defect{
 		{"internal/plan/leaving.go", "if by := in.dependant(o, after); by != \"\" {", "if by := in.dependant(o, after); by == \"?\" {"},
 	}},
 	{"held-leaks", "What the removal guard holds leaks as the hour passes", "held", []Edit{
-		{"internal/guard/guard.go", "case (in.Held == nil || counts.again(r)) && counts.take(r):", "case counts.take(r):"},
+		{"internal/guard/guard.go", "case v.Approved || in.Held == nil && counts.take():", "case v.Approved || counts.take():"},
 	}},
 	{"never-opens", "The breaker never opens", "breaker", []Edit{
 		{"internal/breaker/breaker.go", "\tcase f.Down:", "\tcase false && f.Down:"},

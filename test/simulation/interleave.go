@@ -28,7 +28,8 @@ type interleaving struct {
 
 // interleave has something come before a live request of a process: an event arrives in its cache, another controller of it reconciles, or
 // Flux works. Before a request for a shared object no controller reconciles: the process holds that object's lock, and the one
-// goroutine that plays everything would wait for itself.
+// goroutine that plays everything would wait for itself. Nor does that of the sets while the matcher writes a delivery: a set that is
+// deleted waits for that (registry.settle).
 func (w *World) interleave(h *hub, k apiserver.Key) {
 	r := w.worksOn
 	if w.between == nil || w.between.under || r == nil || r.hub != h || w.between.IntN(w.between.every) > 0 {
@@ -46,6 +47,9 @@ func (w *World) interleave(h *hub, k apiserver.Key) {
 	for _, other := range controllers {
 		if other == r && w.config.Concurrency == 1 {
 			continue // it has one worker
+		}
+		if r.name == "matcher" && other.name == "addonset" && k.Kind == "AddonDelivery" {
+			continue
 		}
 		for _, req := range other.queue.ready(now) {
 			if other != r || req != w.request {

@@ -34,7 +34,7 @@ var Scripts = map[string]string{
 	"withdrawn-at-once":         "a-label-that-is-gone-for-a-minute",
 	"half-applied":              "half-applied-and-dropped",
 	"terminating-secret":        "secret-that-is-being-deleted-is-missing",
-	"held-not-counted":          "deselected-as-an-addon-is-dropped",
+	"held-not-counted":          "deleted-while-all-of-it-is-held",
 	"withdrawal-not-called-off": "killed-after-a-mark-and-labelled-again",
 	"account-gone":              "account-deleted-as-its-set-goes",
 	"token-not-renewed":         "team-on-a-cluster-that-is-rebuilt-as-the-hub-crashes",

@@ -74,6 +74,11 @@ type AddonSetSpec struct {
 	// +kubebuilder:validation:MaxItems=100
 	Overlays []Overlay `json:"overlays,omitempty"`
 
+	// metadata are labels and annotations of your own on the HelmReleases and Kustomizations of the set and, where a
+	// value holds no expression, on its sources. They are not part of a revision: a change of them reaches all clusters at once.
+	// +optional
+	Metadata *OwnMetadata `json:"metadata,omitempty"`
+
 	// deletionPolicy says what happens to the add-ons when the set, the add-on or the cluster goes: Delete (the
 	// default) uninstalls them, Orphan leaves them on the cluster. If any of set, add-on and registration says
 	// Orphan, Orphan applies.
@@ -207,6 +212,11 @@ type Addon struct {
 	// over its workload.
 	// +optional
 	Adopt *Adoption `json:"adopt,omitempty"`
+
+	// metadata are labels and annotations of your own on the HelmRelease or Kustomization of this add-on. They win over
+	// those of the set, and are not part of a revision either.
+	// +optional
+	Metadata *OwnMetadata `json:"metadata,omitempty"`
 
 	// deletionPolicy of this add-on: Delete (the default) or Orphan.
 	// +optional

@@ -173,6 +173,9 @@ func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (p *compi
 		invalid = compile.CheckPriority(&set.Spec, author)
 	}
 	if invalid == nil {
+		invalid = compile.CheckMetadata(&set.Spec, author)
+	}
+	if invalid == nil {
 		_, invalid = rollout.New(set.Spec.Rollout)
 	}
 	if invalid != nil {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -44,3 +45,15 @@ func (d *delivery) refused() (texts []string, reason string) {
 	}
 	return texts, reason
 }
+
+// reportOmitted returns what the Ready condition says of labels and annotations that the set gives to its objects, and that they do not
+// have here.
+func (d *delivery) reportOmitted() string {
+	if d.DeletionTimestamp != nil || d.result == nil || len(d.result.Omitted) == 0 {
+		return ""
+	}
+	return "; left out here, and nothing waits for it: " + excerpt.Of(d.result.Omitted.Error(), maxOmitted)
+}
+
+// maxOmitted is how much of that the condition quotes.
+const maxOmitted = 400

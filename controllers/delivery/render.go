@@ -120,13 +120,14 @@ func (r *Reconciler) renderDelivery(ctx context.Context, c *cluster, d *delivery
 		return nil
 	}
 	in := &render.Input{Cluster: facts.Cluster(c.registration, c.origin), Identity: facts.Identity(c.registration),
-		Overrides: c.registration.Spec.Overrides, ServiceAccount: c.registration.Spec.ServiceAccountName, Now: c.now}
+		Overrides: c.registration.Spec.Overrides, ServiceAccount: c.registration.Spec.ServiceAccountName, Now: c.now,
+		Metadata: d.metadata()}
 	if why := r.identityRefusal(c, d.Namespace); in.Identity != "" && why != "" {
 		d.reason, d.unrenderable = hubv1.IdentityForbiddenReason, why+"; what is delivered stays as it is"
 		return nil
 	}
 	in.Variables, d.unreadable = facts.Variables(c.registration, c.origin)
-	if d.program.UsesOrigin() {
+	if d.program.UsesOrigin() || in.Metadata.MayReadOrigin() {
 		in.Origin = facts.Origin(c.origin)
 	}
 	in.Releases = assembly.Releases(d.program, d.Namespace, d.Name, live, d.before.Status.Addons)
@@ -184,6 +185,14 @@ func (r *Reconciler) reading(ctx context.Context, c *cluster, namespace string,
 
 // from is where documents are read.
 func (r *Reconciler) from() documents.From { return documents.From{Cached: r.Client, Live: r.Live} }
+
+// metadata returns the labels and annotations that the set gives to its objects now, whatever the delivery's revision.
+func (d *delivery) metadata() *compile.Metadata {
+	if d.set == nil {
+		return &compile.Metadata{}
+	}
+	return compile.MetadataOf(&d.set.Spec)
+}
 
 // identityRefusal says why Flux may not log in to the cluster by workload identity for the sets of a namespace; "" if it
 // may.
@@ -323,7 +332,7 @@ func (d *delivery) has(addon string) bool { return d.program == nil || d.program
 // fingerprint covers everything that a result depends on, except time and documents.
 func fingerprint(d *delivery, in *render.Input) (string, error) {
 	raw, err := json.Marshal([]any{d.Spec.RevisionName, d.target, in.Cluster, in.Origin, in.Identity, in.Variables,
-		in.Overrides, in.ServiceAccount, in.Releases, d.program.Team.Hash(), d.program.Schemas.Hash()})
+		in.Overrides, in.ServiceAccount, in.Releases, in.Metadata, d.program.Team.Hash(), d.program.Schemas.Hash()})
 	if err != nil {
 		return "", fmt.Errorf("fingerprint the input: %w", err)
 	}

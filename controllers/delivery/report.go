@@ -18,7 +18,7 @@ import (
 func (c *cluster) report(d *delivery, pass *report.Cluster) {
 	after, ready := report.Status(pass, c.reported(d))
 	d.Status = after
-	ready.Message += d.reportRefused(c.now) + c.reportDeselected(d) + c.reportHeld(d)
+	ready.Message += d.reportRefused(c.now) + c.reportDeselected(d) + c.reportHeld(d) + d.reportOmitted()
 	status.Summarize(d.AddonDelivery, ready, c.now)
 }
 

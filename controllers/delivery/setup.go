@@ -29,6 +29,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/internal/assembly"
+	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -137,6 +138,7 @@ func setChanges() predicate.Predicate {
 		a, b := e.ObjectOld.(*hubv1.AddonSet), e.ObjectNew.(*hubv1.AddonSet)
 		return a.Spec.SelectAll != b.Spec.SelectAll || !equality.Semantic.DeepEqual(a.Spec.ClusterSelector, b.Spec.ClusterSelector) ||
 			status.IsTrue(a, hubv1.StalledCondition) && !status.IsTrue(b, hubv1.StalledCondition) ||
+			!equality.Semantic.DeepEqual(compile.MetadataOf(&a.Spec), compile.MetadataOf(&b.Spec)) ||
 			a.Spec.Priority != b.Spec.Priority || a.Spec.DeletionPolicy != b.Spec.DeletionPolicy ||
 			!equality.Semantic.DeepEqual(a.Spec.RemovalGuard, b.Spec.RemovalGuard) ||
 			(a.Status.HeldRemovals == nil) != (b.Status.HeldRemovals == nil) ||

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sharedobjects keeps the HelmCharts and sources that clusters share. It is their only writer, and deletes
-// each one a while after its last use. The name of an object is a hash of its content, so the package updates one only
-// to undo the edit of somebody else. The only exception is the repository of the hub's own chart.
+// each one a while after its last use. The name of an object is a hash of its spec, so the package updates one only to undo the edit of
+// somebody else, or when the labels and annotations are others that people give to the sources of their set. The only exception is the
+// repository of the hub's own chart.
 package sharedobjects
 
 import (
@@ -137,8 +138,8 @@ func objects() map[string]client.Object {
 	}
 }
 
-// Ensure makes an object if it does not exist. An existing object stays as it is, unless its name does not identify
-// its content, or somebody has edited it. seen is false if the cache does not show the object yet. Then the caller has to look again after
+// Ensure makes an object if it does not exist. An existing object stays as it is, unless it has another hash, or somebody has edited it.
+// seen is false if the cache does not show the object yet. Then the caller has to look again after
 // Unseen: if somebody deletes the object before the cache has ever shown it, no event says so.
 func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err error) {
 	key := id{s.Object.GetKind(), client.ObjectKeyFromObject(s.Object)}
@@ -152,17 +153,8 @@ func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err e
 		return true, nil // it serves until nobody uses it
 	case err == nil && there.GetDeletionTimestamp() != nil:
 		return true, fmt.Errorf("%s %s %w", key.kind, key, apply.ErrBeingDeleted)
-	case err == nil && k.ours(there) && edited(there, rec):
-		rec.generation, err = k.restore(ctx, there, s.Object)
-		return true, err
-	case err == nil && (!s.InPlace || there.GetAnnotations()[hubv1.HashAnnotation] == s.Hash || rec.hash == s.Hash):
-		return true, nil
 	case err == nil:
-		seen = true
-		var written *unstructured.Unstructured
-		if written, err = apply.Update(ctx, k.Client, s.Object, hubv1.FieldManager); err == nil {
-			rec.generation = written.GetGeneration()
-		}
+		return true, k.renew(ctx, there, s, rec)
 	case !apierrors.IsNotFound(err):
 		return false, fmt.Errorf("read %s %s: %w", key.kind, key, err)
 	case rec.hash == s.Hash && k.Clock.Since(rec.at) < Unseen:
@@ -175,7 +167,24 @@ func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err e
 	if err == nil {
 		rec.hash, rec.at = s.Hash, k.Clock.Now()
 	}
-	return seen, err
+	return false, err
+}
+
+// renew brings an object in line that is there.
+func (k *Keeper) renew(ctx context.Context, there client.Object, s *render.Shared, rec *record) (err error) {
+	if k.ours(there) && edited(there, rec) {
+		if rec.generation, err = k.restore(ctx, there, s.Object); err != nil {
+			return err
+		}
+	}
+	if !s.InPlace && !k.ours(there) || there.GetAnnotations()[hubv1.HashAnnotation] == s.Hash || rec.hash == s.Hash {
+		return nil
+	}
+	written, err := apply.Update(ctx, k.Client, kept(s.Object), hubv1.FieldManager)
+	if err == nil {
+		rec.generation, rec.hash, rec.at = written.GetGeneration(), s.Hash, k.Clock.Now()
+	}
+	return err
 }
 
 // Lacks returns something that an object refers to, directly or through another object, and that the hub has not made, as index.Source

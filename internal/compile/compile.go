@@ -36,6 +36,8 @@ type Program struct {
 	Platform bool
 	// Team is what the Team of the set's namespace allows; nil if it has none.
 	Team *fluxspec.TeamRules
+	// Metadata of the set; nil if it has none, as no revision has.
+	Metadata *Metadata
 	// Pins of the revision; nil if it has none.
 	Pins *Pins
 	// Schemas are those of Flux's CRDs that the bodies are held to; nil for those that are built in.
@@ -231,6 +233,7 @@ func Compile(spec *hubv1.AddonSetSpec, author Author) (*Program, error) {
 	}
 	c.dependencies()
 	c.releases()
+	c.metadata(spec)
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -13,8 +14,9 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
-// snapshot is the part of a set's spec that decides what is rendered. It leaves out the fields that only decide which
-// clusters get it (selector, priority, deletion policy): changing those makes no new revision, and no rollout.
+// snapshot is the part of a set's spec that decides what runs. It leaves out the fields that only decide which clusters get
+// it (selector, priority, deletion policy), and people's own labels and annotations (see Metadata): changing those makes no
+// new revision, and no rollout.
 type snapshot struct {
 	DependsOn     []hubv1.AddonSetReference       `json:"dependsOn,omitempty"`
 	Sources       []hubv1.Source                  `json:"sources,omitempty"`
@@ -31,7 +33,7 @@ func Snapshot(spec *hubv1.AddonSetSpec, pins *Pins) (raw []byte, hash string, er
 	if pins.Empty() {
 		pins = nil
 	}
-	raw, err = json.Marshal(snapshot{spec.DependsOn, spec.Sources, spec.Variables, spec.VariablesFrom, spec.Addons, spec.Overlays, pins})
+	raw, err = json.Marshal(snapshot{spec.DependsOn, spec.Sources, spec.Variables, spec.VariablesFrom, bare(spec.Addons), spec.Overlays, pins})
 	if err != nil {
 		return nil, "", fmt.Errorf("snapshot the set: %w", err)
 	}
@@ -39,6 +41,18 @@ func Snapshot(spec *hubv1.AddonSetSpec, pins *Pins) (raw []byte, hash string, er
 		return nil, "", fmt.Errorf("snapshot the set: %w", err)
 	}
 	return raw, identity.Hash(10, string(raw)), nil
+}
+
+// bare returns add-ons without their labels and annotations.
+func bare(addons []hubv1.Addon) []hubv1.Addon {
+	if !slices.ContainsFunc(addons, func(a hubv1.Addon) bool { return a.Metadata != nil }) {
+		return addons
+	}
+	out := slices.Clone(addons)
+	for i := range out {
+		out[i].Metadata = nil
+	}
+	return out
 }
 
 // ContentHash returns the hash of a revision's content, which is part of the revision's name. It is the hash that

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -304,7 +305,7 @@ func (c *computing) cluster(p *preview.Pair) {
 	c.out.Summary.Changed++
 	for i := range changes {
 		c.out.Summary.Addons[changes[i].Kind]++
-		if changes[i].Kind == Content { // no revision of the set brings it
+		if changes[i].Kind == Content || changes[i].onlyMetadata() { // no revision of the set brings it
 			continue
 		}
 		for _, set := range []string{changes[i].Set, changes[i].FromSet} {
@@ -314,6 +315,12 @@ func (c *computing) cluster(p *preview.Pair) {
 		}
 	}
 	c.groups.add(string(state), changes, name, labels)
+}
+
+// onlyMetadata returns whether nothing changes but labels and annotations.
+func (c *Change) onlyMetadata() bool {
+	return c.Kind == Changed && len(c.Fields) > 0 &&
+		!slices.ContainsFunc(c.Fields, func(f Field) bool { return !strings.HasPrefix(f.Path, metadataField+".") && f.Path != metadataField })
 }
 
 func mark(in map[string]map[types.NamespacedName]bool, set string, name types.NamespacedName) {

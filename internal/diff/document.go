@@ -10,10 +10,12 @@ import (
 	"strings"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/metakey"
 	"github.com/chandler-hub/chandler/internal/preview"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -25,6 +27,7 @@ const (
 	contentsField = "manifestsFrom"
 	afterField    = "dependsOn"
 	policyField   = "deletionPolicy"
+	metadataField = "metadata"
 )
 
 // document returns what a Flux object says, as people write it in a set: with the template of its chart, its sources, and its
@@ -45,6 +48,9 @@ func document(i *preview.Item) map[string]any {
 	}
 	if policy := i.Manifest.GetAnnotations()[hubv1.DeletionPolicyAnnotation]; policy != "" {
 		doc[policyField] = policy
+	}
+	if own := ownMetadata(i.Manifest); len(own) > 0 {
+		doc[metadataField] = own
 	}
 	names, sources := map[string]string{}, map[string]any{}
 	for _, s := range i.Shared {
@@ -71,6 +77,23 @@ func document(i *preview.Item) map[string]any {
 		doc[sourcesField] = sources
 	}
 	return doc
+}
+
+// ownMetadata returns the labels and annotations that people gave to a Flux object: those that nobody but they may write.
+func ownMetadata(u *unstructured.Unstructured) map[string]any {
+	out := map[string]any{}
+	for field, texts := range map[string]map[string]string{"labels": u.GetLabels(), "annotations": u.GetAnnotations()} {
+		own := map[string]any{}
+		for k, v := range texts {
+			if metakey.Refusal(k, field == "labels") == "" {
+				own[k] = v
+			}
+		}
+		if len(own) > 0 {
+			out[field] = own
+		}
+	}
+	return out
 }
 
 // manifests puts the objects of a release that delivers manifests in place of its values.

@@ -165,7 +165,7 @@ func layerOf(i *preview.Item, path []string) string {
 		return ""
 	}
 	switch path[0] {
-	case sourcesField, policyField:
+	case sourcesField, policyField, metadataField:
 		return "the set"
 	case afterField, "kubeConfig":
 		return "hub"

@@ -62,6 +62,9 @@ func (e *explainer) render(s *set, p *compile.Program, overrides []hubv1.Overrid
 		Overrides: overrides, ServiceAccount: e.Registration.Spec.ServiceAccountName,
 		Releases: e.releases(s, p), Now: e.Now, Explain: explain,
 	}
+	if s.object != nil {
+		in.Metadata = compile.MetadataOf(&s.object.Spec)
+	}
 	in.Variables, _ = facts.Variables(e.Registration, e.Origin) // notes tell what cannot be read
 	return render.Complete(p, target, in, func(ref render.Ref) (render.Document, error) { return e.Document(s.Namespace, ref) })
 }

@@ -143,6 +143,8 @@ type member struct {
 	holes []string
 	// judged are those of them that have to fulfil an expression.
 	judged []string
+	// carried are its labels and annotations that the set has too.
+	carried map[string]bool
 	// notes say what of it the set does not take over.
 	notes []string
 	// home is the namespace of its set, and local a field that keeps it in the object's own; empty if none does.

@@ -56,12 +56,16 @@ func (m *member) remarks() []string {
 var tools = []string{"kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/", "reconcile.fluxcd.io/", "kubectl.kubernetes.io/",
 	"meta.helm.sh/", "argocd.argoproj.io/", "app.kubernetes.io/", "helm.sh/", "chandler.dev/"}
 
-// ownMetadata returns the labels and annotations that people put on an object.
+func byTool(key string) bool {
+	return slices.ContainsFunc(tools, func(tool string) bool { return strings.HasPrefix(key, tool) })
+}
+
+// ownMetadata returns the labels and annotations that people put on an object, and that the set does not have.
 func (m *member) ownMetadata() []string {
 	var out []string
 	for what, texts := range map[string]map[string]string{"annotation ": m.GetAnnotations(), "label ": m.GetLabels()} {
 		for k := range texts {
-			if !slices.ContainsFunc(tools, func(tool string) bool { return strings.HasPrefix(k, tool) }) {
+			if !byTool(k) && !m.carried[what+k] {
 				out = append(out, what+k)
 			}
 		}

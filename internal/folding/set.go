@@ -197,11 +197,13 @@ func (f *folder) write(s *set, of map[string]*group) {
 		}
 		n := g.base()
 		setBody(&addon.AddonBody, g.kind, n.write())
+		addon.Metadata = g.metadata()
 		for i, m := range g.members {
 			o.add(g, m.cluster, n.changes(i, value{true, m.body}, nil))
 		}
 		spec.Addons = append(spec.Addons, addon)
 	}
+	s.keepMetadata(f.author(s))
 	spec.Overlays = o.write(s)
 	spec.Variables = s.variables(f.words)
 	for i := range spec.Overlays {

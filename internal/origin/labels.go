@@ -7,30 +7,15 @@ import (
 	"strings"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/metakey"
 )
 
-// foreignMarks are labels by which tools, this one included, mark the objects that they own. If such a mark were
-// copied, its tool might prune the registration, and so strip a cluster.
-var foreignMarks = struct {
-	prefixes []string
-	domains  []string
-	exact    map[string]bool
-}{
-	prefixes: []string{
-		"argocd.argoproj.io/", "applyset.kubernetes.io/", "helm.sh/", "kapp.k14s.io/", "kluctl.io/", "objectset.rio.cattle.io/", "tanka.dev/",
-		"chandler.dev/",
-	},
-	domains: []string{".toolkit.fluxcd.io/"},
-	exact: map[string]bool{
-		"app.kubernetes.io/instance": true, "app.kubernetes.io/managed-by": true, "app.kubernetes.io/part-of": true,
-	},
-}
-
-// MirroredLabels returns the labels of an origin that the hub copies to its registration.
+// MirroredLabels returns the labels of an origin that the hub copies to its registration: all but the marks of tools, which might prune the
+// registration by a copied one, and so strip a cluster.
 func MirroredLabels(labels map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range labels {
-		if !isForeignMark(k) {
+		if !metakey.Marks(k) {
 			out[k] = v
 		}
 	}
@@ -62,21 +47,4 @@ func Labels(has map[string]string, mirrored string, of map[string]string) map[st
 		}
 	}
 	return out
-}
-
-func isForeignMark(key string) bool {
-	if foreignMarks.exact[key] {
-		return true
-	}
-	for _, p := range foreignMarks.prefixes {
-		if strings.HasPrefix(key, p) {
-			return true
-		}
-	}
-	for _, d := range foreignMarks.domains {
-		if domain, _, ok := strings.Cut(key, "/"); ok && strings.HasSuffix(domain+"/", d) {
-			return true
-		}
-	}
-	return false
 }

@@ -149,6 +149,14 @@ func (r *renderer) deliver(m *member, d *delivery, s *standing, in render.Input,
 		n.Reason = oneLine(refused.String())
 		out.Refused = append(out.Refused, n)
 	}
+	for _, e := range result.Omitted {
+		text := fmt.Sprintf("%s: %s; it is left out here, and nothing waits for it", about, e)
+		if e.Fact != "" { // which comes by itself
+			r.warnings.add(m.String(), text)
+			continue
+		}
+		r.errors.add(m.String(), text)
+	}
 	d.result = result
 	r.unknown(m, d, out)
 	for _, a := range d.program.Addons {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/identity"
 )
@@ -60,6 +61,8 @@ type Input struct {
 	ServiceAccount string
 	// Overrides of the cluster.
 	Overrides []hubv1.Override
+	// Metadata are the labels and annotations that the set gives to its objects now; nil for those of the program.
+	Metadata *compile.Metadata
 	// Documents are the ConfigMaps and Secrets, in the set's namespace, that the set refers to. A document that is
 	// not in the map has not been read yet: Result.Missing asks for it.
 	Documents map[Ref]Document
@@ -183,6 +186,9 @@ type Result struct {
 	Excluded map[string]string
 	// Failed maps each add-on that cannot be rendered to its errors. What runs of it stays.
 	Failed map[string]Errors
+	// Omitted are labels and annotations that no object has here, since nobody can tell their value or it is not allowed. Nothing else is
+	// held up by them.
+	Omitted Errors
 	// Unknown are the values that rest on facts about the cluster that nobody knows, and hold a placeholder. Only with Mark.
 	Unknown []Unknown
 	// Refused are variables and overrides of the cluster's owner that are not allowed or not valid, in the order of

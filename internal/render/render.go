@@ -87,6 +87,7 @@ func Render(p *compile.Program, t Target, in *Input) (*Result, error) {
 		r.deliver(&p.Addons[i])
 	}
 	r.releasesOnce()
+	r.dress()
 	if in.Explain {
 		r.explainVariables()
 	}
@@ -132,6 +133,8 @@ type renderer struct {
 	sources   map[string]*Shared // those that have been evaluated: no variable of the cluster has a say in them
 	// referred are the documents of Result.Refs: a set may refer to thousands.
 	referred map[Ref]bool
+	// plain are the set's own labels and annotations that hold no expression; nil until somebody asks.
+	plain *hubv1.OwnMetadata
 	// marks are the values of the present attempt that rest on unknown facts, and sourceMarks those of each source.
 	marks       []Unknown
 	sourceMarks map[string][]Unknown

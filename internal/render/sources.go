@@ -21,8 +21,9 @@ import (
 // Shared is a HelmChart, source or ServiceAccount. All clusters for which it is rendered the same share it.
 type Shared struct {
 	Object *unstructured.Unstructured
-	Hash   string
-	// InPlace is true if its name does not depend on its content. The hub then updates it when the content changes.
+	// Hash covers everything that is applied. The hub updates its object if that has another one.
+	Hash string
+	// InPlace is true if its name does not depend on its content.
 	InPlace bool
 	// Yields is true if an object of that name that somebody else made serves as well, and stays as it is.
 	Yields bool
@@ -91,6 +92,9 @@ func (r *renderer) source(a *compile.Addon, s compile.Source) (*Shared, Errors) 
 	}
 	u.SetName(identity.Source(r.t.Set, s.Name, hash[:8]))
 	if hash, err = r.pin(u, hash, func(hash string) string { return identity.Source(r.t.Set, s.Name, hash[:8]) }); err != nil {
+		return nil, Errors{{Addon: a.Name, Path: path, Message: err.Error()}}
+	}
+	if hash, err = r.dressSource(u, hash); err != nil {
 		return nil, Errors{{Addon: a.Name, Path: path, Message: err.Error()}}
 	}
 	shared := &Shared{Object: u, Hash: hash}

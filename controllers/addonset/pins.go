@@ -381,29 +381,33 @@ type surveys struct {
 }
 
 type survey struct {
-	program *compile.Program
-	choices string
-	maps    map[string]map[string]string
-	found   render.Floats
+	program  *compile.Program
+	metadata *compile.Metadata
+	choices  string
+	maps     map[string]map[string]string
+	found    render.Floats
 }
 
 // of returns what the clusters of a set follow. Nobody may change it.
 func (s *surveys) of(set *hubv1.AddonSet, p *compile.Program, clusters render.Choices, maps map[string]map[string]string,
 	hub string) render.Floats {
-	key := client.ObjectKeyFromObject(set)
+	key, metadata := client.ObjectKeyFromObject(set), compile.MetadataOf(&set.Spec)
 	s.mu.Lock()
 	last, ok := s.all[key]
 	s.mu.Unlock()
-	if ok && last.program == p && last.choices == clusters.Key && equality.Semantic.DeepEqual(last.maps, maps) {
+	if ok && last.program == p && last.choices == clusters.Key && equality.Semantic.DeepEqual(last.maps, maps) &&
+		equality.Semantic.DeepEqual(last.metadata, metadata) {
 		return last.found
 	}
-	found := render.Floating(p, render.Target{HubID: hub, Namespace: set.Namespace, Set: set.Name}, clusters, maps)
+	dressed := *p
+	dressed.Metadata = metadata // or the sources would not be those that the clusters have
+	found := render.Floating(&dressed, render.Target{HubID: hub, Namespace: set.Namespace, Set: set.Name}, clusters, maps)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
 		s.all = map[types.NamespacedName]survey{}
 	}
-	s.all[key] = survey{p, clusters.Key, maps, found}
+	s.all[key] = survey{p, metadata, clusters.Key, maps, found}
 	return found
 }
 

@@ -196,3 +196,17 @@ func has(t *testing.T, what string, got, want []string) {
 		}
 	}
 }
+
+// TestMetadataOfWhatFloats: who pins sources keeps the very objects that clusters without a pin have, or the two would write over each other.
+func TestMetadataOfWhatFloats(t *testing.T) {
+	p := programOfSpec(t, dressed+"metadata: {labels: {team: a}}")
+	to := target("t1")
+	floats := render.Floating(p, to, render.Choices{}, nil).Objects
+	if len(floats) != 1 {
+		t.Fatalf("%d float", len(floats))
+	}
+	source := find(t, render1(t, p, &render.Input{}), "x").Shared[0]
+	if f := floats[0].Shared; f.Object.GetName() != source.Object.GetName() || f.Hash != source.Hash || f.Object.GetLabels()["team"] != "a" {
+		t.Errorf("%s has hash %s and labels %v, want %s, %s", f.Object.GetName(), f.Hash, f.Object.GetLabels(), source.Object.GetName(), source.Hash)
+	}
+}

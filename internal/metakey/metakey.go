@@ -24,7 +24,7 @@ var marks = struct {
 		"argocd.argoproj.io/", "applyset.kubernetes.io/", "helm.sh/", "kapp.k14s.io/", "kluctl.io/", "objectset.rio.cattle.io/", "tanka.dev/",
 		"chandler.dev/",
 	},
-	domains: []string{".toolkit.fluxcd.io/"},
+	domains: []string{".toolkit.fluxcd.io"},
 	exact:   []string{"app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/part-of"},
 }
 

@@ -55,3 +55,14 @@ func TestRefusal(t *testing.T) {
 		t.Errorf("as a label: %q", got)
 	}
 }
+
+func TestMarks(t *testing.T) {
+	for key, want := range map[string]bool{
+		"kustomize.toolkit.fluxcd.io/name": true, "argocd.argoproj.io/instance": true, "app.kubernetes.io/instance": true, "chandler.dev/name": true,
+		"app.kubernetes.io/name": false, "team": false, "toolkit.fluxcd.io": false, "sharding.fluxcd.io/key": false,
+	} {
+		if metakey.Marks(key) != want {
+			t.Errorf("%s: want %t", key, want)
+		}
+	}
+}

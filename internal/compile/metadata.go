@@ -130,8 +130,8 @@ func (e *OwnEntry) Refuses(value any) string {
 // RefusesKey says why nobody may write a label or annotation of that key; "" if people may.
 func (e *OwnEntry) RefusesKey() string { return metakey.Refusal(e.Key, e.Label) }
 
-// CheckMetadata returns Errors for labels and annotations that the hub does not write. It is apart from Compile for who compiles a revision,
-// which has none.
+// CheckMetadata returns Errors for labels and annotations that the hub does not write. It is apart from Compile for who compiles a
+// revision, which has none.
 func CheckMetadata(spec *hubv1.AddonSetSpec, author Author) error {
 	c := compiler{author: author, p: &Program{templates: map[string]*expression.Template{}}}
 	if c.metadata(spec); len(c.errs) > 0 {

@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -315,12 +314,6 @@ func (c *computing) cluster(p *preview.Pair) {
 		}
 	}
 	c.groups.add(string(state), changes, name, labels)
-}
-
-// onlyMetadata returns whether nothing changes but labels and annotations.
-func (c *Change) onlyMetadata() bool {
-	return c.Kind == Changed && len(c.Fields) > 0 &&
-		!slices.ContainsFunc(c.Fields, func(f Field) bool { return !strings.HasPrefix(f.Path, metadataField+".") && f.Path != metadataField })
 }
 
 func mark(in map[string]map[types.NamespacedName]bool, set string, name types.NamespacedName) {

@@ -96,6 +96,12 @@ func ownMetadata(u *unstructured.Unstructured) map[string]any {
 	return out
 }
 
+// onlyMetadata returns whether nothing changes but labels and annotations.
+func (c *Change) onlyMetadata() bool {
+	return c.Kind == Changed && len(c.Fields) > 0 &&
+		!slices.ContainsFunc(c.Fields, func(f Field) bool { return !strings.HasPrefix(f.Path, metadataField+".") && f.Path != metadataField })
+}
+
 // manifests puts the objects of a release that delivers manifests in place of its values.
 func manifests(doc map[string]any) {
 	values, _ := doc["values"].(map[string]any)

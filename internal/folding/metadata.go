@@ -9,8 +9,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/layout"
 )
 
-// metadata returns the labels and annotations that people put on the objects of an add-on, as far as all of them have them, and with the same
-// value but for the cluster's names. A note of each object names the others.
+// metadata returns the labels and annotations that people put on the objects of an add-on, as far as all of them have them, and with the
+// same value but for the cluster's names. A note of each object names the others.
 func (g *group) metadata() *hubv1.OwnMetadata {
 	out := &hubv1.OwnMetadata{}
 	for _, m := range g.members {

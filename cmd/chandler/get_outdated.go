@@ -127,8 +127,10 @@ func (o *outdatedOptions) take(cmd *cobra.Command, upstream *live.Upstream, name
 	return found, err
 }
 
-func (o *outdatedOptions) pages(ctx context.Context, upstream *live.Upstream, namespace, name string, to *[]outdated.Item) (found int, err error) {
-	q := &live.Query{Client: o.client, Kinds: "AddonSets", Namespace: namespace, List: func() client.ObjectList { return &hubv1.AddonSetList{} }}
+func (o *outdatedOptions) pages(ctx context.Context, upstream *live.Upstream, namespace, name string,
+	to *[]outdated.Item) (found int, err error) {
+	q := &live.Query{Client: o.client, Kinds: "AddonSets", Namespace: namespace,
+		List: func() client.ObjectList { return &hubv1.AddonSetList{} }}
 	if name != "" {
 		q.Options = []client.ListOption{client.MatchingFields{"metadata.name": name}}
 	}

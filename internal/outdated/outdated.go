@@ -41,7 +41,7 @@ type Item struct {
 	Addon    string       `json:"addon,omitempty" about:"missing if it is about the set as a whole"`
 	State    string       `json:"state" about:"Outdated, Unknown, Floats, UpToDate or Fixed"`
 	Follows  string       `json:"follows,omitempty" about:"what it follows, or is fixed at"`
-	Pinned   string       `json:"pinned,omitempty" about:"what the newest revision holds: a version, commit or digest, or a hash of a ConfigMap's data"`
+	Pinned   string       `json:"pinned,omitempty" about:"what the newest revision holds: version, commit, digest, or hash of data"`
 	Upstream string       `json:"upstream,omitempty" about:"what upstream has, as far as Flux has read it"`
 	Since    *metav1.Time `json:"since,omitempty" about:"since when Flux has what upstream has; only if Outdated"`
 	Wave     string       `json:"wave,omitempty" about:"first wave that would get it; missing if all clusters get it at once"`

@@ -20,14 +20,14 @@ import (
 func getCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get",
-		Short: "List clusters, sets and add-ons",
+		Short: "List clusters, sets, add-ons, and what is outdated",
 		Long: `Lists what a hub has, one line each. Without -n it lists all namespaces. It reads page by page, so a large
 fleet is fine.`,
 		Example: `  chandler get clusters
   chandler get addons tenant1
   chandler get sets -n flux-system -w`,
 	}
-	return group(cmd, getAddonsCommand(), getClustersCommand(), getSetsCommand())
+	return group(cmd, getAddonsCommand(), getClustersCommand(), getOutdatedCommand(), getSetsCommand())
 }
 
 // getOptions are the flags of `chandler get`.
@@ -70,9 +70,14 @@ func (o *getOptions) check(kind kindToGet, args []string) error {
 	case o.watch && len(args) > 1:
 		return fmt.Errorf("get %s: --watch follows one name, or all: leave out the names", kind.what)
 	}
+	return checkNames("get "+kind.what, args)
+}
+
+// checkNames returns an error for what cannot be NAME or NAMESPACE/NAME.
+func checkNames(command string, args []string) error {
 	for _, a := range args {
 		if ns, name, both := strings.Cut(a, "/"); ns == "" || both && (name == "" || strings.Contains(name, "/")) {
-			return fmt.Errorf("get %s: %q is not a name: write NAME or NAMESPACE/NAME", kind.what, a)
+			return &exit{uncertain, fmt.Errorf("%s: %q is not a name: write NAME or NAMESPACE/NAME", command, a)}
 		}
 	}
 	return nil

@@ -311,7 +311,7 @@ func TestBareCommands(t *testing.T) {
 		"render quickstart": `render: "quickstart" is no flag: write files as -f quickstart`,
 		"diff quickstart":   `diff: "quickstart" is no flag: write files as -f quickstart`,
 		"ui x":              `ui: "x" is no flag, and there is nothing else to write: chandler ui --help`,
-		"get nodes":         `get: there is no "nodes": write one of addons, clusters, sets`,
+		"get nodes":         `get: there is no "nodes": write one of addons, clusters, outdated, sets`,
 	} {
 		if _, err := run(strings.Fields(args)...); err == nil || err.Error() != want {
 			t.Errorf("chandler %s says %v", args, err)

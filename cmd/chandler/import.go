@@ -220,7 +220,7 @@ func (o *importOptions) roots(args []string, files []input) []importer.Root {
 				byPath[filepath.ToSlash(rel)] = f.raw
 			}
 		}
-		tree, err := layout.New(byPath)
+		tree, err := layout.New(root, byPath)
 		if err != nil {
 			sayLine(o.ErrOut, "note: %v", err)
 			continue

@@ -19,6 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/course"
 	"github.com/chandler-hub/chandler/internal/doctor"
 	"github.com/chandler-hub/chandler/internal/explain"
+	"github.com/chandler-hub/chandler/internal/outdated"
 	"github.com/chandler-hub/chandler/test/jsonschema"
 )
 
@@ -31,6 +32,7 @@ var documents = map[string]any{
 	"rollout plan":          items[course.PlanDocument]{},
 	"removals list":         items[course.HeldSet]{},
 	"events":                chronicle.Document{},
+	"get outdated":          items[outdated.Item]{},
 	"doctor":                doctor.Report{},
 	"version":               versions{},
 }

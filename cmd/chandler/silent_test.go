@@ -35,6 +35,7 @@ var liveArgs = map[string][]string{
 	"chandler explain":          {"x", "x y", "x --tree"},
 	"chandler get addons":       {"", "x", "-w"},
 	"chandler get clusters":     {"", "x", "-w", "-l a=b"},
+	"chandler get outdated":     {"", "x"},
 	"chandler get sets":         {"", "-w"},
 	"chandler import":           {"--from-cluster"},
 	"chandler install":          {"--image example.org/x:v1"},

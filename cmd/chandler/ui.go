@@ -55,9 +55,10 @@ func (o *uiOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	config = ui.Restrict(config)
-	if o.reader.Client, err = live.Connect(config); err != nil {
+	if o.client, err = live.Connect(config); err != nil {
 		return &exit{uncertain, err}
 	}
+	o.reader.Client = o.client
 	if err := o.reader.Ask(ctx, o.hubNamespace, cmd.Flags()); err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (o *uiOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	server := ui.New(ui.Options{Fleet: fleet, Reader: &o.reader, Address: listener.Addr().String(), Hub: config.Host, Now: time.Now})
+	server := ui.New(ui.Options{Fleet: fleet, Reader: &o.reader, Client: o.client, Address: listener.Addr().String(), Hub: config.Host, Now: time.Now})
 	if _, err := fmt.Fprintln(cmd.OutOrStdout(), server.URL()); err != nil {
 		return err
 	}

@@ -198,8 +198,8 @@ func (r *Reconciler) upstream(ctx context.Context, set *hubv1.AddonSet, p *compi
 		return nil, err
 	}
 	found := r.surveys.of(set, p, render.ChoicesOf(p, clusters), maps, r.Config.HubID)
-	for _, name := range found.Loose {
-		u.say(name)
+	for i := range found.Loose {
+		u.say(found.Loose[i].Text)
 	}
 	for i := range found.Objects {
 		f := &found.Objects[i]

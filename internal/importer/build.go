@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/chandler-hub/chandler/internal/folding"
+	"github.com/chandler-hub/chandler/internal/kustomize"
 	"github.com/chandler-hub/chandler/internal/layout"
 )
 
@@ -139,7 +140,7 @@ func (b *builder) build(root Root, made *folding.Object, k *kustomizev1.Kustomiz
 		return data, known
 	})
 	switch {
-	case errors.Is(err, layout.ErrNoFolder):
+	case errors.Is(err, kustomize.ErrNoFolder):
 		return
 	case err != nil && made == nil:
 		b.note(about, "%s is built of a kustomization.yaml, and what comes out is not known: %v", about, err)

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/kustomize"
 )
 
 // Object is a Flux object, and what it is about.
@@ -103,7 +104,7 @@ type Inflater struct {
 	// Work has a task done elsewhere, if it is set: charts and folders are other people's programs.
 	Work    func(context.Context, *Task) (*Result, error)
 	results *kept[*Result]
-	builds  *kept[*build]
+	builds  *kept[*kustomize.Built]
 }
 
 // How much is kept: most clusters of a fleet have one of a few results.
@@ -116,7 +117,7 @@ const (
 
 // New returns an Inflater.
 func New(from From) *Inflater {
-	return &Inflater{From: from, results: newKept[*Result](keptResults), builds: newKept[*build](keptBuilds)}
+	return &Inflater{From: from, results: newKept[*Result](keptResults), builds: newKept[*kustomize.Built](keptBuilds)}
 }
 
 // Input is a Flux object with everything that decides what comes out of it, but the content of its source.

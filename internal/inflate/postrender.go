@@ -12,7 +12,7 @@ import (
 	"io"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	"github.com/fluxcd/pkg/apis/kustomize"
+	fluxkustomize "github.com/fluxcd/pkg/apis/kustomize"
 	generator "github.com/fluxcd/pkg/kustomize"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/kustomize/kyaml/resid"
 	"sigs.k8s.io/yaml"
+
+	"github.com/chandler-hub/chandler/internal/kustomize"
 )
 
 func sum(text string) string {
@@ -179,16 +181,16 @@ func patched(objects []*unstructured.Unstructured, k *helmv2.Kustomize) ([]*unst
 	}
 	built, err := generator.Build(fs, "/")
 	if err != nil {
-		return nil, said(err, all.Bytes())
+		return nil, kustomize.Said(err, all.Bytes())
 	}
 	stream, err := built.AsYaml()
 	if err != nil {
-		return nil, said(err, all.Bytes())
+		return nil, kustomize.Said(err, all.Bytes())
 	}
 	return read(stream)
 }
 
-func selector(s *kustomize.Selector) *kustypes.Selector {
+func selector(s *fluxkustomize.Selector) *kustypes.Selector {
 	if s == nil {
 		return nil
 	}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/kustomize"
 )
 
 // Fleet is what the folders of clusters hold that run Flux themselves, as if one management cluster delivered it.
@@ -278,7 +279,7 @@ func (f *fleet) holdsFlux(u *unstructured.Unstructured, spec map[string]any) err
 	}
 	k = &kustomizev1.Kustomization{Spec: kustomizev1.KustomizationSpec{Path: k.Spec.Path}}
 	built, err := f.tree.Build(k, nil)
-	if errors.Is(err, ErrNoFolder) {
+	if errors.Is(err, kustomize.ErrNoFolder) {
 		f.note("folder %s is not in the files: if it holds Flux objects, its cluster needs Flux of its own", Folder(k))
 		return nil
 	}

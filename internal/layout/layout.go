@@ -1,28 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package layout builds the folders of a repository as Flux's Kustomizations do, to find the Flux objects that only come out
-// of them. It is pure: it reads the files from memory, and nothing from a network.
+// of them. It fetches nothing.
 package layout
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"maps"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/api/types"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
-	"sigs.k8s.io/yaml"
-)
 
-// ErrNoFolder says that a Kustomization applies a folder that is not in the files.
-var ErrNoFolder = errors.New("its folder is not in the files")
+	"github.com/chandler-hub/chandler/internal/kustomize"
+)
 
 // names are those of a file that says how a folder is built.
 var names = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
@@ -31,9 +27,9 @@ var names = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 type Tree struct {
 	fs    filesys.FileSystem
 	files map[string][]byte
-	// secrets is true if a folder makes Secrets: an error may quote them.
-	secrets bool
-	// read are the files that the last folder was built of.
+	// dir is the folder on the disk, from which folders are built.
+	dir string
+	// read are the files that a folder names.
 	read map[string]bool
 }
 
@@ -46,9 +42,16 @@ type Built struct {
 	Files map[string]bool
 }
 
-// New returns the tree of files, whose paths have slashes.
-func New(files map[string][]byte) (*Tree, error) {
-	t := &Tree{fs: filesys.MakeFsInMemory(), files: files}
+// New returns the tree of the files of a folder, whose paths have slashes.
+func New(dir string, files map[string][]byte) (*Tree, error) {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the folder: %w", err)
+	}
+	t := &Tree{fs: filesys.MakeFsInMemory(), files: files, dir: dir}
 	for name, raw := range files {
 		if err := t.fs.WriteFile("/"+name, raw); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -63,40 +66,26 @@ func Folder(k *kustomizev1.Kustomization) string {
 }
 
 // Build returns what a Kustomization applies, with its variables in place, those of ConfigMaps among them. The error is
-// ErrNoFolder if its folder is not there.
+// kustomize.ErrNoFolder if its folder is not there.
 func (t *Tree) Build(k *kustomizev1.Kustomization, configMaps ConfigMaps) (*Built, error) {
-	folder := Folder(k)
-	t.read = map[string]bool{}
-	if !t.fs.IsDir("/" + folder) {
-		return nil, ErrNoFolder
+	if !t.fs.IsDir("/" + Folder(k)) {
+		return nil, kustomize.ErrNoFolder
 	}
-	root, err := t.root(k, folder)
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(k)
+	if err != nil {
+		return nil, fmt.Errorf("read the Kustomization: %w", err)
+	}
+	spec, _ := object["spec"].(map[string]any)
+	built, err := kustomize.Build(t.dir, kustomize.Decisive(spec))
 	if err != nil {
 		return nil, err
 	}
-	raw, err := yaml.Marshal(root)
-	if err != nil {
-		return nil, err
-	}
-	const dir = "/.chandler-import"
-	if err := t.fs.WriteFile(dir+"/kustomization.yaml", raw); err != nil {
-		return nil, err
-	}
-	options := krusty.MakeDefaultOptions() // no plugins, no Helm
-	options.LoadRestrictions = types.LoadRestrictionsNone
-	built, err := krusty.MakeKustomizer(options).Run(t.fs, dir)
-	if err != nil {
-		if t.secrets {
-			return nil, errors.New("kustomize cannot build its folder; what it says is left out, since the folder makes Secrets")
-		}
-		return nil, err
-	}
-	out := &Built{Files: maps.Clone(t.read)}
+	out := &Built{Files: built.Files}
 	variables := substitutionOf(k, configMaps)
 	if variables != nil {
 		out.Unread = variables.unread
 	}
-	for _, res := range built.Resources() {
+	for _, res := range built.Resources {
 		if variables != nil {
 			if err := variables.apply(res); err != nil {
 				return nil, fmt.Errorf("spec.postBuild, %s %s: %w", res.GetKind(), res.GetName(), err)
@@ -113,79 +102,6 @@ func (t *Tree) Build(k *kustomizev1.Kustomization, configMaps ConfigMaps) (*Buil
 		out.Objects = append(out.Objects, u)
 	}
 	return out, nil
-}
-
-// root returns the file of kustomize that does what the Kustomization says, seen from a folder beside all others.
-func (t *Tree) root(k *kustomizev1.Kustomization, folder string) (*types.Kustomization, error) {
-	root := &types.Kustomization{Namespace: k.Spec.TargetNamespace, NamePrefix: k.Spec.NamePrefix, NameSuffix: k.Spec.NameSuffix}
-	root.Resources = t.resources(folder)
-	for _, name := range root.Resources {
-		t.read[name] = t.files[name] != nil
-		if err := t.local(name, 0); err != nil {
-			return nil, err
-		}
-	}
-	for i := range k.Spec.Patches {
-		p := types.Patch{Patch: k.Spec.Patches[i].Patch}
-		if target := k.Spec.Patches[i].Target; target != nil {
-			p.Target = &types.Selector{LabelSelector: target.LabelSelector, AnnotationSelector: target.AnnotationSelector}
-			p.Target.Group, p.Target.Version, p.Target.Kind = target.Group, target.Version, target.Kind
-			p.Target.Name, p.Target.Namespace = target.Name, target.Namespace
-		}
-		root.Patches = append(root.Patches, p)
-	}
-	for _, dir := range k.Spec.Components {
-		at := strings.TrimPrefix(path.Join("/"+folder, dir), "/")
-		if !t.fs.IsDir("/" + at) {
-			if k.Spec.IgnoreMissingComponents {
-				continue
-			}
-			return nil, fmt.Errorf("spec.components names %q, which is not in the files", dir)
-		}
-		if err := t.local(at, 0); err != nil {
-			return nil, err
-		}
-		root.Components = append(root.Components, "../"+at)
-	}
-	for _, i := range k.Spec.Images {
-		root.Images = append(root.Images, types.Image{Name: i.Name, NewName: i.NewName, NewTag: i.NewTag, Digest: i.Digest})
-	}
-	for i := range root.Resources {
-		root.Resources[i] = "../" + root.Resources[i]
-	}
-	return root, nil
-}
-
-// resources returns the folder, or, if it does not say how it is built, what Flux finds in it: each file, and each folder
-// that does say it.
-func (t *Tree) resources(folder string) []string {
-	if t.says(folder) {
-		return []string{folder}
-	}
-	var out []string
-	for name := range t.files {
-		rest, ok := strings.CutPrefix(name, folder+"/")
-		if folder == "" {
-			rest, ok = name, true
-		}
-		if !ok || !slices.Contains([]string{".yaml", ".yml"}, path.Ext(name)) {
-			continue
-		}
-		found := name
-		for at, dir := folder, path.Dir(rest); dir != "."; {
-			first, more, _ := strings.Cut(dir, "/")
-			if at, dir = path.Join(at, first), more; t.says(at) {
-				found = at
-				break
-			}
-			if dir == "" {
-				break
-			}
-		}
-		out = append(out, found)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }
 
 func (t *Tree) says(folder string) bool {
@@ -205,11 +121,11 @@ func (t *Tree) local(folder string, depth int) error {
 		if t.files[name] == nil {
 			continue
 		}
-		refs, secrets, err := References(name, t.files[name])
+		refs, _, err := kustomize.References(name, t.files[name])
 		if err != nil {
 			return err
 		}
-		t.secrets, t.read[name] = t.secrets || secrets, true
+		t.read[name] = true
 		for _, ref := range refs {
 			at := strings.TrimPrefix(path.Join("/"+folder, ref), "/")
 			if t.files[at] != nil {
@@ -225,46 +141,6 @@ func (t *Tree) local(folder string, depth int) error {
 		}
 	}
 	return nil
-}
-
-// References returns the files and folders that a file of kustomize names, and whether it makes Secrets. It refuses what would fetch or run
-// something.
-func References(name string, raw []byte) (refs []string, secrets bool, err error) {
-	k := types.Kustomization{}
-	if err := yaml.Unmarshal(raw, &k); err != nil {
-		return nil, false, fmt.Errorf("%s: %w", name, err)
-	}
-	var all any
-	if err := yaml.Unmarshal(raw, &all); err != nil {
-		return nil, false, fmt.Errorf("%s: %w", name, err)
-	}
-	if remote(all) {
-		return nil, false, fmt.Errorf("%s names an address, and nothing is fetched here", name)
-	}
-	if len(k.HelmCharts)+len(k.Generators)+len(k.Transformers)+len(k.Validators)+len(k.OpenAPI) > 0 {
-		return nil, false, fmt.Errorf("%s has helmCharts, generators, transformers, validators or openapi, which are not built here", name)
-	}
-	//nolint:staticcheck // SA1019: people still have bases
-	return slices.Concat(k.Resources, k.Components, k.Bases), len(k.SecretGenerator) > 0, nil
-}
-
-// remote returns whether a file of kustomize holds an address outside of the texts that it passes on. Wherever it takes the
-// path of a file, kustomize takes an address too.
-func remote(v any) bool {
-	switch v := v.(type) {
-	case string:
-		return strings.Contains(v, "://")
-	case []any:
-		return slices.ContainsFunc(v, remote)
-	case map[string]any:
-		for k, x := range v {
-			passed := slices.Contains([]string{"patch", "literals", "commonAnnotations", "labels", "options", "images"}, k)
-			if !passed && remote(x) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // Has returns whether there is a folder.
@@ -299,7 +175,7 @@ func (t *Tree) Roots() []string {
 		}
 		folder := strings.TrimPrefix(path.Dir("/"+name), "/")
 		said[folder] = true
-		refs, _, err := References(name, raw)
+		refs, _, err := kustomize.References(name, raw)
 		if err != nil {
 			continue
 		}

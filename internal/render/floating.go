@@ -3,12 +3,12 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -32,6 +32,8 @@ type Float struct {
 	// Got is true if a cluster gets it.
 	Got     bool
 	written bool
+	// Addons names the add-ons that have it, in the order of the alphabet.
+	Addons []string
 }
 
 // Key is how compile.Pins name it.
@@ -45,9 +47,18 @@ func pinKey(u *unstructured.Unstructured) string {
 type Floats struct {
 	// Objects follow upstream, and a revision can hold them.
 	Objects []Float
-	// Loose names, by their paths, what no revision can hold.
-	Loose []string
+	// Loose is what no revision can hold.
+	Loose []Loose
+	// Fixed is what never changes by itself.
+	Fixed []Fixed
 }
+
+// Loose is something that changes without a new revision, and that no revision can hold. Text begins with its path. Addon is empty if
+// it is about the set as a whole.
+type Loose struct{ Addon, Text string }
+
+// Fixed is a chart or a source that an add-on has, and that its author has written down to the version, commit or digest.
+type Fixed struct{ Addon, What string }
 
 // Choices are the different choices of overlays that some clusters have, in a fixed order. Two clusters with the same choice follow
 // the same upstream.
@@ -102,8 +113,8 @@ func ChoicesOf(p *compile.Program, clusters []labels.Set) Choices {
 func Floating(p *compile.Program, t Target, clusters Choices, configMaps map[string]map[string]string) Floats {
 	unpinned := *p
 	unpinned.Pins = &compile.Pins{ConfigMaps: configMaps}
-	f := finder{program: &unpinned, target: t, seen: map[string]bool{}, found: map[string]*Float{}, loose: map[string]bool{},
-		plain: map[string][]string{}, budgets: newBudgets()}
+	f := finder{program: &unpinned, target: t, seen: map[string]bool{}, found: map[string]*Float{}, loose: map[Loose]bool{},
+		fixed: map[Fixed]bool{}, plain: map[string][]string{}, budgets: newBudgets()}
 	if clusters.More {
 		f.say("overlays", "more than %d choices of them are not told apart", maxChoices)
 	}
@@ -175,7 +186,8 @@ type finder struct {
 	program   *compile.Program
 	target    Target
 	found     map[string]*Float
-	loose     map[string]bool
+	loose     map[Loose]bool
+	fixed     map[Fixed]bool
 	// plain are the keys of what each add-on follows without overlays; now is the add-on that it looks at.
 	plain map[string][]string
 	now   string
@@ -188,7 +200,10 @@ type finder struct {
 
 // floats returns what was found, in a fixed order: what is needed first.
 func (f *finder) floats() Floats {
-	out := Floats{Loose: slices.Sorted(maps.Keys(f.loose))}
+	out := Floats{Loose: slices.SortedFunc(maps.Keys(f.loose), func(a, b Loose) int { return cmp.Compare(a.Text, b.Text) }),
+		Fixed: slices.SortedFunc(maps.Keys(f.fixed), func(a, b Fixed) int {
+			return cmp.Or(cmp.Compare(a.Addon, b.Addon), cmp.Compare(a.What, b.What))
+		})}
 	for _, key := range slices.Sorted(maps.Keys(f.found)) {
 		one := f.found[key]
 		one.Needed = one.Got && one.written
@@ -207,7 +222,7 @@ func order(first bool) int {
 
 // say names what no revision can hold, if a cluster may get it.
 func (f *finder) say(path, format string, args ...any) {
-	f.loose[path+": "+fmt.Sprintf(format, args...)] = true
+	f.loose[Loose{f.now, path + ": " + fmt.Sprintf(format, args...)}] = true
 }
 
 // decisive are the fields of a body that decide which chart or source an add-on has, and how often Flux looks for a new one.
@@ -333,11 +348,17 @@ func (f *finder) sourcesOf(a *compile.Addon, path string, body map[string]any) {
 	if err != nil {
 		f.say(path, "%s", err)
 	}
-	if chart == nil || err != nil || !follows(chart.Object) {
+	if chart == nil || err != nil {
 		return
 	}
 	spec := chart.Object.Object["spec"].(map[string]any)
 	what := fmt.Sprintf("chart %v %v of HelmRepository %s", spec["chart"], spec["version"], name)
+	if !follows(chart.Object) {
+		if kind, _, _ := unstructured.NestedString(spec, "sourceRef", "kind"); kind == sourcev1.HelmRepositoryKind {
+			f.fixed[Fixed{f.now, what}] = true // another source says itself what it follows
+		}
+		return
+	}
 	f.add(Float{Shared: *chart, Repository: repository, What: what})
 }
 
@@ -351,6 +372,9 @@ func (f *finder) add(one Float) {
 		f.plain[f.now] = append(f.plain[f.now], one.Key())
 	}
 	there.Got, there.written = there.Got || f.needed, there.written || f.written
+	if at, found := slices.BinarySearch(there.Addons, f.now); !found {
+		there.Addons = slices.Insert(there.Addons, at, f.now)
+	}
 }
 
 // ownSource looks at one of the set's own sources.
@@ -358,107 +382,16 @@ func (f *finder) ownSource(path, name string, s *Shared) {
 	if include, _, _ := unstructured.NestedSlice(s.Object.Object, "spec", "include"); len(include) > 0 {
 		f.say(path, "%s %s, which includes others", s.Object.GetKind(), name)
 	}
+	what := fmt.Sprintf("%s %s", s.Object.GetKind(), name)
 	if !follows(s.Object) {
+		if s.Object.GetKind() != sourcev1.HelmRepositoryKind {
+			f.fixed[Fixed{f.now, reference(s.Object) + " of " + what}] = true
+		}
 		return
 	}
-	what := fmt.Sprintf("%s %s", s.Object.GetKind(), name)
 	if why := unpinnable(s.Object); why != "" {
 		f.say(path, "%s, %s", what, why)
 		return
 	}
 	f.add(Float{Shared: *s, What: reference(s.Object) + " of " + what})
 }
-
-// reference says what a source follows.
-func reference(u *unstructured.Unstructured) string {
-	ref, _, _ := unstructured.NestedMap(u.Object, "spec", "ref")
-	for _, field := range []string{"name", "semver", "tag", "branch"} { // the order in which Flux reads them, but for OCI's tag
-		if v, ok := ref[field]; ok {
-			return fmt.Sprintf("%s %v", field, v)
-		}
-	}
-	if u.GetKind() == sourcev1.OCIRepositoryKind {
-		return "tag latest"
-	}
-	return "branch " + defaultBranch
-}
-
-// defaultBranch is what Flux follows in a GitRepository without ref (fluxcd/pkg/git, DefaultBranch).
-const defaultBranch = "master"
-
-// follows returns whether what an object gives may change while its spec stays.
-func follows(u *unstructured.Unstructured) bool {
-	text := func(path ...string) string {
-		s, _, _ := unstructured.NestedString(u.Object, append([]string{"spec"}, path...)...)
-		return s
-	}
-	switch u.GetKind() {
-	case sourcev1.HelmChartKind:
-		return text("sourceRef", "kind") == sourcev1.HelmRepositoryKind && !exact(text("version"))
-	case sourcev1.GitRepositoryKind:
-		return text("ref", "commit") == ""
-	case sourcev1.OCIRepositoryKind:
-		return text("ref", "digest") == ""
-	case sourcev1.BucketKind:
-		return true
-	}
-	return false // a HelmRepository is an index: what a chart's version follows, the HelmChart does
-}
-
-// exact returns whether a chart version names one version. Charts write it with and without a v.
-func exact(version string) bool {
-	_, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v"))
-	return err == nil
-}
-
-// unpinnable says why a source that follows upstream cannot be held at what it has; "" if it can.
-func unpinnable(u *unstructured.Unstructured) string {
-	switch u.GetKind() {
-	case sourcev1.BucketKind:
-		return "which has no revisions to go back to"
-	case sourcev1.GitRepositoryKind:
-		mode, _, _ := unstructured.NestedString(u.Object, "spec", "verify", "mode")
-		if mode != "" && !strings.EqualFold(mode, string(sourcev1.ModeGitHEAD)) {
-			return "whose verified signature is that of a tag, and a commit has none"
-		}
-		name, _, _ := unstructured.NestedString(u.Object, "spec", "ref", "name")
-		if name != "" && !strings.HasPrefix(name, branches) && !strings.HasPrefix(name, "refs/tags/") {
-			return "whose ref.name is neither a branch nor a tag: Flux cannot fetch a commit from there"
-		}
-	}
-	return ""
-}
-
-const branches = "refs/heads/"
-
-// pinned returns the spec of a copy of an object that is held at a version, commit or digest.
-//
-// Flux takes the commit first, and the branch only says where to look for it; without a branch it fetches all of them
-// (fluxcd/pkg/git/gogit, cloneCommit). It fetches them again at each interval, though nothing can change: so the copy has
-// a long one. It looks at the digest of an OCIRepository first, too (source-controller, getArtifactRef).
-func pinned(kind string, spec map[string]any, to string) map[string]any {
-	out := maps.Clone(spec)
-	ref, _ := spec["ref"].(map[string]any)
-	switch kind {
-	case sourcev1.HelmChartKind:
-		out["version"] = to
-	case sourcev1.OCIRepositoryKind:
-		out["ref"] = map[string]any{"digest": to}
-	case sourcev1.GitRepositoryKind:
-		at := map[string]any{"commit": to}
-		name, _ := ref["name"].(string)
-		switch {
-		case strings.HasPrefix(name, branches):
-			at["branch"] = strings.TrimPrefix(name, branches)
-		case name != "" || ref["tag"] != nil || ref["semver"] != nil: // on any branch
-		case ref["branch"] != nil:
-			at["branch"] = ref["branch"]
-		default:
-			at["branch"] = defaultBranch
-		}
-		out["ref"], out["interval"] = at, pinnedInterval
-	}
-	return out
-}
-
-const pinnedInterval = "1h"

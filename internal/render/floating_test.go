@@ -128,10 +128,35 @@ func TestFloating(t *testing.T) {
 			if diff := cmp.Diff(tc.floats, floats); diff != "" {
 				t.Errorf("floats: -want +got:\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.loose, got.Loose); diff != "" {
+			var loose []string
+			for _, l := range got.Loose {
+				if path, _, _ := strings.Cut(l.Text, "."); path != "addons["+l.Addon+"]" {
+					t.Errorf("%q is said of add-on %q", l.Text, l.Addon)
+				}
+				loose = append(loose, l.Text)
+			}
+			if diff := cmp.Diff(tc.loose, loose); diff != "" {
 				t.Errorf("loose: -want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestFixed: what an author has written down to the version, commit or digest is found as such, and each float says whose it is.
+func TestFixed(t *testing.T) {
+	p, target := floatingProgram(t, `{sources: [{name: g, kind: GitRepository, spec: {url: "https://x", ref: {branch: main, commit: `+someCommit+`}}},
+			{name: h, kind: HelmRepository, spec: {url: "https://x"}}],
+		addons: [{name: a, helmRelease: {chart: {spec: {chart: x, version: 1.2.3, sourceRef: {name: h}}}}}, {name: b, kustomization: {sourceRef: {name: g}}},
+			{name: d, helmRelease: {chart: {spec: {chart: w, sourceRef: {name: h}}}}}, {name: c, helmRelease: {chart: {spec: {chart: w, sourceRef: {name: h}}}}},
+			{name: e, helmRelease: {chart: {spec: {chart: ./z, sourceRef: {name: g}}}}}]}`)
+	found := render.Floating(p, target, render.Choices{}, nil)
+	want := []render.Fixed{{Addon: "a", What: "chart x 1.2.3 of HelmRepository h"}, {Addon: "b", What: "commit " + someCommit + " of GitRepository g"},
+		{Addon: "e", What: "commit " + someCommit + " of GitRepository g"}}
+	if diff := cmp.Diff(want, found.Fixed); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if len(found.Objects) != 1 || strings.Join(found.Objects[0].Addons, " ") != "c d" {
+		t.Errorf("it floats: %+v", found.Objects)
 	}
 }
 

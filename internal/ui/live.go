@@ -24,7 +24,7 @@ const (
 	costly = 1200 * time.Millisecond
 	// tick is how often it looks though nothing has changed: times go on.
 	tick = 10 * time.Second
-	// aged is how old a page about a cluster may get of which nothing has changed that the watches see: what Flux tells, and events.
+	// aged is how old a page about a cluster may get of which nothing has changed that the watches see: events, and where it comes from.
 	aged = 45 * time.Second
 	// stalled is how long a fragment may take on its way.
 	stalled = 30 * time.Second
@@ -58,12 +58,13 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	if at.Path != "/" {
 		wait = costly
 	}
-	about := ""
+	about, seen := "", int64(0)
 	for looked := (time.Time{}); ; {
 		changed := s.Fleet.Changed()
 		index := s.Fleet.Index() // from now on a change closes the channel
-		if concern := concernOf(index, at.Path); concern == "" || concern != about || time.Since(looked) > aged {
-			about, looked = concern, time.Now()
+		flux := s.following.changes.Load()
+		if concern := concernOf(index, at.Path); concern == "" || concern != about || flux != seen || time.Since(looked) > aged {
+			about, seen, looked = concern, flux, time.Now()
 			out := &recorder{header: http.Header{}}
 			s.pages.ServeHTTP(out, page.Clone(page.Context()))
 			if out.code >= http.StatusBadRequest {

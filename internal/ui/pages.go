@@ -14,11 +14,9 @@ import (
 	"net/http"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/excerpt"
@@ -158,12 +156,11 @@ func exact(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // explained reads everything about a cluster.
 func (s *Server) explained(r *http.Request) (*explain.Input, error) {
-	reg := &hubv1.ClusterRegistration{}
-	key := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
-	if err := s.Reader.Client.Get(r.Context(), key, reg); err != nil {
+	reg, err := s.registration(r.Context(), types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")})
+	if err != nil {
 		return nil, err
 	}
-	in, err := s.Reader.Cluster(r.Context(), reg, s.Now())
+	in, err := s.clusters.Cluster(r.Context(), reg, s.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -173,16 +170,40 @@ func (s *Server) explained(r *http.Request) (*explain.Input, error) {
 	return in, nil
 }
 
+// registration reads a cluster's registration, unless the one that was read last is what the fleet has now.
+func (s *Server) registration(ctx context.Context, key types.NamespacedName) (*hubv1.ClusterRegistration, error) {
+	version := s.Fleet.Index().Version(key)
+	s.mu.Lock()
+	last := s.registrations[key]
+	s.mu.Unlock()
+	if last != nil && version != "" && last.ResourceVersion == version {
+		return last.DeepCopy(), nil
+	}
+	reg := &hubv1.ClusterRegistration{}
+	if err := s.Reader.Client.Get(ctx, key, reg); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.registrations) >= maxKept {
+		clear(s.registrations)
+	}
+	s.registrations[key] = reg.DeepCopy()
+	return reg, nil
+}
+
+// maxKept is how many registrations are kept.
+const maxKept = 100
+
 func (s *Server) cluster(r *http.Request) (*content, error) {
 	in, err := s.explained(r)
 	if err != nil {
 		return nil, err
 	}
 	reg := in.Registration
-	events, note := s.events(r.Context(), reg.Namespace, reg.Name)
+	events, note := s.recent.events(r.Context(), s.Reader.Client, reg, s.Now())
 	for i := range in.Deliveries[:min(len(in.Deliveries), maxEventful)] {
-		d := &in.Deliveries[i]
-		more, alsoNote := s.events(r.Context(), d.Namespace, d.Name)
+		more, alsoNote := s.recent.events(r.Context(), s.Reader.Client, &in.Deliveries[i], s.Now())
 		events = append(events, more...)
 		if note == "" {
 			note = alsoNote
@@ -197,20 +218,6 @@ func (s *Server) cluster(r *http.Request) (*content, error) {
 
 // maxEventful is of how many deliveries a story has events.
 const maxEventful = 12
-
-// events reads the last events about an object. What cannot be read is noted.
-func (s *Server) events(ctx context.Context, namespace, name string) ([]corev1.Event, string) {
-	list := &corev1.EventList{}
-	err := s.Reader.Client.List(ctx, list, client.InNamespace(namespace), client.Limit(200),
-		client.MatchingFields{"involvedObject.name": name})
-	switch {
-	case apierrors.IsForbidden(err):
-		return nil, fmt.Sprintf("you may not list the events in namespace %s, so some are missing", namespace)
-	case err != nil:
-		return nil, fmt.Sprintf("the events in namespace %s were not read: %s", namespace, excerpt.Cut(err.Error(), 200))
-	}
-	return list.Items, ""
-}
 
 func (s *Server) clusterAddon(r *http.Request) (*content, error) {
 	in, err := s.explained(r)

@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/live"
 )
 
@@ -25,6 +27,8 @@ type Options struct {
 	Fleet Fleet
 	// Reader reads single objects. Its client is made from a configuration that Restrict has made.
 	Reader *live.Reader
+	// Client is the Reader's client, which can watch too.
+	Client client.WithWatch
 	// Address is host:port of the listener.
 	Address string
 	// Hub is what the hub is called, for people.
@@ -41,6 +45,10 @@ type Server struct {
 	cookie               string
 	pages                http.Handler
 	handler              http.Handler
+	// clusters reads what pages about one cluster show; following is its client.
+	clusters  *live.Reader
+	following *followed
+	recent    recent
 
 	mu sync.Mutex
 	// tickets let a browser in once, until a time.
@@ -49,12 +57,18 @@ type Server struct {
 	said map[types.NamespacedName]said
 	// may is whether the caller may patch a set.
 	may map[types.NamespacedName]answer
+	// registrations are those that were read last.
+	registrations map[types.NamespacedName]*hubv1.ClusterRegistration
 }
 
 // New returns a server. It makes the secrets of its session anew.
 func New(o Options) *Server {
 	s := &Server{Options: o, token: random(), session: random(), form: random(), tickets: map[string]time.Time{},
-		said: map[types.NamespacedName]said{}, may: map[types.NamespacedName]answer{}}
+		said: map[types.NamespacedName]said{}, may: map[types.NamespacedName]answer{},
+		registrations: map[types.NamespacedName]*hubv1.ClusterRegistration{}}
+	clusters := *o.Reader
+	s.following = follow(o.Client)
+	clusters.Client, s.clusters = s.following, &clusters
 	_, port, _ := net.SplitHostPort(o.Address)
 	s.hosts = []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("localhost", port), net.JoinHostPort("::1", port)}
 	s.cookie = "chandler-ui-" + port // cookies know no ports
@@ -201,6 +215,7 @@ func (s *Server) deny(w http.ResponseWriter, code int, text string) {
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
+	defer s.following.close()
 	go func() {
 		<-ctx.Done()
 		_ = server.Close() // streams never end by themselves

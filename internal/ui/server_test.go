@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -70,11 +72,52 @@ type served struct {
 	t      *testing.T
 	server *ui.Server
 	fleet  *known
-	asked  atomic.Int32 // how often a kind was listed
-	base   string
-	hub    client.Client
+	// asked are the requests to the hub, but for orders: a verb and a kind each.
+	asked *requests
+	base  string
+	hub   client.Client
 	// forbid has the hub refuse orders.
 	forbid *atomic.Bool
+}
+
+// requests are what an API server was asked.
+type requests struct {
+	mu      sync.Mutex
+	all     []string
+	watches []watch.Interface
+}
+
+func (r *requests) began(w watch.Interface) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watches = append(r.watches, w)
+}
+
+// cut ends all watches.
+func (r *requests) cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range r.watches {
+		w.Stop()
+	}
+	r.watches = nil
+}
+
+func (r *requests) add(verb string, kind any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name := fmt.Sprintf("%T", kind)
+	r.all = append(r.all, verb+" "+strings.TrimSuffix(name[strings.LastIndex(name, ".")+1:], "List"))
+}
+
+// take returns what was asked since it was called last, in the order of the alphabet.
+func (r *requests) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.all
+	r.all = nil
+	slices.Sort(all)
+	return all
 }
 
 func serve(t *testing.T, f *view.Fleet, objects ...client.Object) *served {
@@ -83,11 +126,23 @@ func serve(t *testing.T, f *view.Fleet, objects ...client.Object) *served {
 	h := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
 	address := h.Listener.Addr().String()
 	forbid := &atomic.Bool{}
-	s := &served{t: t, fleet: &known{changed: make(chan struct{})}, base: "http://" + address, forbid: forbid}
+	s := &served{t: t, fleet: &known{changed: make(chan struct{})}, base: "http://" + address, forbid: forbid, asked: &requests{}}
 	rights := interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			s.asked.Add(1)
+			s.asked.add("list", list)
 			return c.List(ctx, list, opts...)
+		},
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			s.asked.add("get", o)
+			return c.Get(ctx, key, o, opts...)
+		},
+		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+			s.asked.add("watch", list)
+			w, err := c.Watch(ctx, list, opts...)
+			if err == nil {
+				s.asked.began(w)
+			}
+			return w, err
 		},
 		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
 			o.(*authorizationv1.SelfSubjectAccessReview).Status.Allowed = !forbid.Load()
@@ -105,7 +160,7 @@ func serve(t *testing.T, f *view.Fleet, objects ...client.Object) *served {
 	s.hub = c
 	s.fleet.set(f)
 	reader := &live.Reader{Client: c, Hub: hubconfig.Shared{HubID: "chandler", PlatformNamespaces: []string{"flux-system"}}}
-	s.server = ui.New(ui.Options{Fleet: s.fleet, Reader: reader, Address: address, Hub: "https://hub.example", Now: func() time.Time { return uitest.Now }})
+	s.server = ui.New(ui.Options{Fleet: s.fleet, Reader: reader, Client: c, Address: address, Hub: "https://hub.example", Now: func() time.Time { return uitest.Now }})
 	handler = s.server
 	h.Start()
 	t.Cleanup(h.Close)

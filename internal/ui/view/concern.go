@@ -30,3 +30,11 @@ func (x *Index) Concern(cluster types.NamespacedName) string {
 	}
 	return string(sum.Sum(nil))
 }
+
+// Version returns the resource version of a cluster's registration; "" if it is not known.
+func (x *Index) Version(cluster types.NamespacedName) string {
+	if known := x.byKey[cluster]; known != nil && known.reg != nil {
+		return known.reg.ResourceVersion
+	}
+	return ""
+}

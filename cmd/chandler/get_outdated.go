@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/outdated"
+	"github.com/chandler-hub/chandler/internal/page"
+)
+
+// outdatedOptions are the flags of `chandler get outdated`.
+type outdatedOptions struct {
+	hubOptions
+	output            string
+	current, noHeader bool
+}
+
+// outdatedOutputs are the forms of its output: an item is no object with a name.
+var outdatedOutputs = []string{"", "wide", "json", "yaml"}
+
+func getOutdatedCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "outdated [SET...]",
+		Short: "List upstream versions that no revision holds yet",
+		Long: `Lists charts and sources with something new upstream that no revision of their set holds (Outdated): since
+when, which wave would get it first, and what it waits for. Unknown is what Flux could not read. Floats is what no revision
+holds: each change reaches all clusters at once. --show-current adds what is UpToDate, and what the set fixes at one
+version (Fixed). It shows what Flux has read, and asks no registry.`,
+		Example: `  chandler get outdated
+  chandler get outdated cert-manager -o wide
+  chandler get outdated --show-current -o json`,
+	}
+	o := &outdatedOptions{}
+	o.add(cmd)
+	o.addShared(cmd)
+	o.addAll(cmd)
+	f := cmd.Flags()
+	f.StringVarP(&o.output, "output", "o", "", "output format: wide, json or yaml (default: a table)")
+	f.BoolVar(&o.current, "show-current", false, "show what is up to date or fixed, too")
+	f.BoolVar(&o.noHeader, "no-headers", false, "print no header")
+	cmd.RunE = o.run
+	cmd.ValidArgsFunction = completeNames(o.flags, "AddonSet", true)
+	complete(cmd, "output", cobra.FixedCompletions(outdatedOutputs[1:], cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (o *outdatedOptions) run(cmd *cobra.Command, args []string) error {
+	if err := o.oneOrAll(cmd); err != nil {
+		return err
+	}
+	if !slices.Contains(outdatedOutputs, o.output) {
+		return &exit{uncertain, fmt.Errorf("get outdated: there is no output %q: write -o wide, json or yaml", o.output)}
+	}
+	if err := checkNames("get outdated", args); err != nil {
+		return err
+	}
+	if err := o.ask(cmd); err != nil {
+		return err
+	}
+	upstream := &live.Upstream{Reader: &o.reader, Now: now()}
+	all, missing, err := o.read(cmd, upstream, args)
+	if err != nil {
+		return err
+	}
+	for _, note := range upstream.Notes {
+		sayLine(cmd.ErrOrStderr(), "Note: %s", note)
+	}
+	if err := o.show(cmd, all); err != nil {
+		return err
+	}
+	if missing {
+		return &exit{code: failed} // it has been said
+	}
+	return nil
+}
+
+// read reads what the sets with some names follow; all sets if there is no name. A name that does not exist is said.
+func (o *outdatedOptions) read(cmd *cobra.Command, upstream *live.Upstream, names []string) (all []outdated.Item, missing bool, err error) {
+	all = []outdated.Item{}
+	if len(names) == 0 {
+		_, err = o.take(cmd, upstream, *o.flags.Namespace, "", &all)
+		return all, false, err
+	}
+	for _, arg := range names {
+		namespace, name := *o.flags.Namespace, arg
+		if ns, rest, both := strings.Cut(arg, "/"); both {
+			if namespace != "" && namespace != ns {
+				return nil, false, &exit{uncertain, fmt.Errorf("set %s is not in namespace %q: leave out -n, or write the name alone", arg, namespace)}
+			}
+			namespace, name = ns, rest
+		}
+		found, err := o.take(cmd, upstream, namespace, name, &all)
+		if err != nil {
+			return nil, false, err
+		}
+		if found == 0 {
+			sayLine(cmd.ErrOrStderr(), "chandler: there is no set %q: chandler get sets lists them", arg)
+			missing = true
+		}
+	}
+	return all, missing, nil
+}
+
+// take adds what the sets of a namespace, or of all, follow. Who may not list all gets that of his own.
+func (o *outdatedOptions) take(cmd *cobra.Command, upstream *live.Upstream, namespace, name string, to *[]outdated.Item) (int, error) {
+	found, err := o.pages(cmd.Context(), upstream, namespace, name, to)
+	if !apierrors.IsForbidden(err) || namespace != "" {
+		return found, err
+	}
+	own, err := ownNamespace(o.flags)
+	if err != nil {
+		return 0, err
+	}
+	if found, err = o.pages(cmd.Context(), upstream, own, name, to); err == nil {
+		sayNarrow(cmd.ErrOrStderr(), "AddonSets", own)
+	}
+	return found, err
+}
+
+func (o *outdatedOptions) pages(ctx context.Context, upstream *live.Upstream, namespace, name string,
+	to *[]outdated.Item) (found int, err error) {
+	q := &live.Query{Client: o.client, Kinds: "AddonSets", Namespace: namespace,
+		List: func() client.ObjectList { return &hubv1.AddonSetList{} }}
+	if name != "" {
+		q.Options = []client.ListOption{client.MatchingFields{"metadata.name": name}}
+	}
+	_, err = q.Pages(ctx, func(objects []client.Object) error {
+		for _, object := range objects {
+			set := object.(*hubv1.AddonSet)
+			if name != "" && set.Name != name { // what stands in for an API server may not look at the name
+				continue
+			}
+			if found++; set.DeletionTimestamp != nil {
+				continue
+			}
+			items, err := upstream.Of(ctx, set)
+			if err != nil {
+				return err
+			}
+			for i := range items {
+				if o.current || !items[i].Current() {
+					*to = append(*to, items[i])
+				}
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+func (o *outdatedOptions) show(cmd *cobra.Command, all []outdated.Item) error {
+	if o.output == "json" || o.output == "yaml" {
+		return output(o.output).write(cmd.OutOrStdout(), items[outdated.Item]{all})
+	}
+	if len(all) == 0 {
+		sayLine(cmd.ErrOrStderr(), "Nothing is outdated or floats. --show-current shows what the sets have.")
+		return nil
+	}
+	wide := o.output == "wide"
+	list := &page.List{Columns: outdated.Columns, Wide: wide, NoHeaders: o.noHeader, Colour: coloured(cmd.OutOrStdout())}
+	if *o.flags.Namespace != "" {
+		list.Without = "Namespace"
+	}
+	var rows []page.Row
+	for i := range all {
+		rows = append(rows, all[i].Row(now(), wide))
+	}
+	return list.Write(cmd.OutOrStdout(), rows)
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/expression"
+	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/outdated"
+	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/team"
+)
+
+// Upstream reads what sets follow upstream.
+type Upstream struct {
+	Reader *Reader
+	Now    time.Time
+	// Notes say what could not be read.
+	Notes []string
+
+	// Teams and clusters are read when the first set needs them.
+	teams, clusters bool
+	allTeams        []hubv1.Team
+	allClusters     []hubv1.ClusterRegistration
+}
+
+// Of returns what the add-ons of a set follow. It reads no registry and no repository: Flux has.
+func (u *Upstream) Of(ctx context.Context, set *hubv1.AddonSet) ([]outdated.Item, error) {
+	reach, err := u.reach(ctx, set.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	in := &outdated.Input{Set: set, Now: u.Now}
+	var selector *match.Selector
+	if selector, in.Invalid = match.New(reach, &set.Spec); in.Invalid == nil {
+		in.Program, in.Invalid = compile.Compile(&set.Spec, reach.Author(set.Name))
+	}
+	if in.Invalid == nil {
+		if in.Found, err = u.floats(ctx, set, in.Program, selector); err != nil {
+			return nil, err
+		}
+	}
+	items, err := outdated.Of(in)
+	for i := range items {
+		if items[i].State == outdated.Outdated && err == nil {
+			items[i].Since, err = u.since(ctx, items[i].Source)
+		}
+	}
+	return items, err
+}
+
+// forbidden notes what the caller may not read, and returns any other error.
+func (u *Upstream) forbidden(err error, format string, args ...any) error {
+	if err == nil || apierrors.IsNotFound(err) {
+		return nil
+	}
+	what := fmt.Sprintf(format, args...)
+	if !apierrors.IsForbidden(err) {
+		return fmt.Errorf("read %s: %w", what, err)
+	}
+	if note := "you may not read " + what; !slices.Contains(u.Notes, note) {
+		u.Notes = append(u.Notes, note)
+	}
+	return nil
+}
+
+// reach returns how far the sets of a namespace reach, which says too what they may do.
+func (u *Upstream) reach(ctx context.Context, namespace string) (match.Reach, error) {
+	platform := func(namespace string) bool { return slices.Contains(u.Reader.Hub.PlatformNamespaces, namespace) }
+	if platform(namespace) {
+		return match.Reach{Namespace: namespace, Platform: true}, nil
+	}
+	if !u.teams {
+		list := &hubv1.TeamList{}
+		if err := u.forbidden(u.Reader.Client.List(ctx, list), "the Teams: sets of their namespaces count as those of nobody"); err != nil {
+			return match.Reach{}, err
+		}
+		u.teams, u.allTeams = true, list.Items
+	}
+	return team.Reach(namespace, u.allTeams, platform), nil
+}
+
+// floats finds what a set follows, as the hub does.
+func (u *Upstream) floats(ctx context.Context, set *hubv1.AddonSet, p *compile.Program, selector *match.Selector) (render.Floats, error) {
+	maps := map[string]map[string]string{}
+	for _, v := range p.VariablesFrom {
+		if expression.Has(v.Name) {
+			continue
+		}
+		cm := &corev1.ConfigMap{}
+		err := u.Reader.Client.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: v.Name}, cm)
+		if err = u.forbidden(err, "ConfigMap %s/%s", set.Namespace, v.Name); err != nil {
+			return render.Floats{}, err
+		}
+		maps[v.Name] = cm.Data
+	}
+	of := []labels.Set{nil}
+	if len(p.Overlays) > 0 {
+		all, err := u.registrations(ctx)
+		if err != nil {
+			return render.Floats{}, err
+		}
+		of = nil
+		for i := range all {
+			if reg := &all[i]; reg.DeletionTimestamp == nil && selector.Matches(reg) {
+				of = append(of, reg.Labels)
+			}
+		}
+	}
+	target := render.Target{HubID: u.Reader.Hub.HubID, Namespace: set.Namespace, Set: set.Name}
+	return render.Floating(p, target, render.ChoicesOf(p, of), maps), nil
+}
+
+func (u *Upstream) registrations(ctx context.Context) ([]hubv1.ClusterRegistration, error) {
+	if u.clusters {
+		return u.allClusters, nil
+	}
+	list := &hubv1.ClusterRegistrationList{}
+	if err := u.forbidden(u.Reader.Client.List(ctx, list), "the ClusterRegistrations: what only their overlays bring is missing"); err != nil {
+		return nil, err
+	}
+	u.clusters, u.allClusters = true, list.Items
+	return u.allClusters, nil
+}
+
+// since returns when Flux got what a source has; nil if that is not known, as of a ConfigMap.
+func (u *Upstream) since(ctx context.Context, source string) (*metav1.Time, error) {
+	kind, full, _ := strings.Cut(source, " ")
+	namespace, name, _ := strings.Cut(full, "/")
+	if kind == "ConfigMap" {
+		return nil, nil
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(sourcev1.GroupVersion.WithKind(kind))
+	err := u.Reader.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
+	if err = u.forbidden(err, "Flux's sources, which say since when"); err != nil {
+		return nil, err
+	}
+	text, _, _ := unstructured.NestedString(obj.Object, "status", "artifact", "lastUpdateTime")
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return nil, nil //nolint:nilerr // it does not say
+	}
+	return &metav1.Time{Time: at}, nil
+}

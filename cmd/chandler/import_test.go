@@ -125,7 +125,7 @@ func TestImportStrict(t *testing.T) {
 	good := strings.ReplaceAll(spoke, "NAME", "a")
 	left := strings.Replace(strings.ReplaceAll(spoke, "NAME", "b"), "spec:\n", "spec:\n  suspend: true\n", 1)
 	noted := strings.Replace(strings.ReplaceAll(spoke, "NAME", "c"), "spec:\n", "spec:\n  dependsOn: [{name: nobody}]\n", 1)
-	labelled := strings.Replace(strings.ReplaceAll(spoke, "NAME", "d"), "namespace: fleet}", "namespace: fleet, labels: {team: web}}", 1)
+	labelled := strings.Replace(strings.ReplaceAll(spoke, "NAME", "d"), "namespace: fleet}", "namespace: fleet, labels: {sharding.fluxcd.io/key: one}}", 1)
 	for name, tc := range map[string]struct{ file, problem string }{
 		"All":      {good, ""},
 		"Left":     {good + "---\n" + left, "1 object is left as it is, 0 notes say what is not quite as it was, and --strict allows none of that"},

@@ -59,7 +59,7 @@ func (w *World) checkOrder(write apiserver.Write) {
 			switch {
 			case registrationIn(o) != registrationIn(write.New) || setNameOf(o) != setNameOf(write.New) || other == write.Key:
 			case write.Old == nil && !fluxWaits(write.New, other) && w.dependsOn(write.New, o) && !w.wasReady[nested(o, "metadata", "uid")] &&
-			!w.isThere(write.New):
+				!w.isThere(write.New):
 				w.violated("order", "%s is made, and %s, on which it depends, has not been Ready", write.Key, other)
 			case w.uninstalls(write) && w.dependsOn(o, write.New) && w.withdrawn(o) && !w.goesOn(o) && held(o, fluxFinalizer):
 				w.violated("order", "%s is uninstalled, and %s, which depends on it and goes as well, is still there", write.Key, other)

@@ -322,7 +322,8 @@ func (w *World) toldBy(c *cluster, work *workload, words ...string) bool {
 	}
 	// What was on its way to another name is an orphan of that name, and the Flux object is named that it had last.
 	names := func(text string) bool {
-		return strings.Contains(text, fmt.Sprintf("%q", work.addon)) || strings.Contains(text, work.owner)
+		return strings.Contains(text, fmt.Sprintf("%q", work.addon)) || strings.Contains(text, work.owner) ||
+			strings.Contains(text, fmt.Sprintf("%q", w.nowCalled(work)))
 	}
 	for _, e := range w.events {
 		if e.reason == hubv1.AddonOrphanedEvent && names(e.words) && strings.Contains(e.words, c.namespace+"/"+c.name) && says(e.words) {
@@ -331,7 +332,7 @@ func (w *World) toldBy(c *cluster, work *workload, words ...string) bool {
 	}
 	lists := func(orphans []hubv1.Orphan) bool {
 		return slices.ContainsFunc(orphans, func(o hubv1.Orphan) bool {
-			return o.Cluster == c.namespace+"/"+c.name && (o.Addon == work.addon || names(o.Message)) && says(o.Message)
+			return o.Cluster == c.namespace+"/"+c.name && (o.Addon == work.addon || o.Addon == w.nowCalled(work) || names(o.Message)) && says(o.Message)
 		})
 	}
 	if reg := w.registered(c); reg != nil && lists(reg.Status.Orphans) {

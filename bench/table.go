@@ -19,8 +19,8 @@ const (
 	tableEnd   = "<!-- until here -->\n"
 )
 
-// table returns the newest runs of each size without Flux as a table in Markdown: what is to be reached, and what that needs to be understood
-// (`shown`). Of several runs it has the median, with the least and the most behind it. What no run has measured is a dash.
+// table returns the newest runs of each size without Flux as a table in Markdown: what is to be reached, and what that needs to be
+// understood (`shown`). Of several runs it has the median, with the least and the most behind it. What no run has measured is a dash.
 func table(results []Result) []byte {
 	runs := newestRuns(results)
 	sizes := sizes(results)

@@ -73,7 +73,8 @@ func (o *uiOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	server := ui.New(ui.Options{Fleet: fleet, Reader: &o.reader, Client: o.client, Address: listener.Addr().String(), Hub: config.Host, Now: time.Now})
+	server := ui.New(ui.Options{Fleet: fleet, Reader: &o.reader, Client: o.client, Address: listener.Addr().String(), Hub: config.Host,
+		Now: time.Now})
 	if _, err := fmt.Fprintln(cmd.OutOrStdout(), server.URL()); err != nil {
 		return err
 	}

@@ -36,7 +36,8 @@ func (f *fleet) page(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	server := ui.New(ui.Options{Fleet: watch, Reader: reader, Client: client, Address: listener.Addr().String(), Hub: "the demo", Now: time.Now})
+	server := ui.New(ui.Options{Fleet: watch, Reader: reader, Client: client, Address: listener.Addr().String(), Hub: "the demo",
+		Now: time.Now})
 	go func() {
 		if err := server.Serve(ctx, listener); err != nil {
 			f.out.linef("The page is gone: %s", err)

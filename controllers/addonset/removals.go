@@ -66,7 +66,8 @@ type request struct {
 func (r *Reconciler) newRemovals(ctx context.Context, set *hubv1.AddonSet, aim match.Aim) *removals {
 	made := func(d *hubv1.AddonDelivery) ([]string, bool, error) { return r.objectsOf(ctx, d) }
 	stays := func(d *hubv1.AddonDelivery) time.Duration { return r.keepsFor(set, d) }
-	return &removals{set: set, aim: aim, stays: stays, requests: map[string]request{}, made: made, elsewhere: func(*hubv1.ClusterRegistration) bool { return false }}
+	return &removals{set: set, aim: aim, stays: stays, requests: map[string]request{}, made: made,
+		elsewhere: func(*hubv1.ClusterRegistration) bool { return false }}
 }
 
 // of adds one delivery that is not being withdrawn yet. reg is nil if the registration does not exist: then nothing is

@@ -70,8 +70,8 @@ func standsBack(reg, holder *hubv1.ClusterRegistration) string {
 	name := holder.Namespace + "/" + holder.Name
 	remedy := "Remove one of them, and sets deliver through the other"
 	if status.Online(reg) && !status.Online(holder) {
-		remedy = fmt.Sprintf("The cluster answers here, and not through %s: repair its kubeconfig, or remove it, and sets deliver through this one",
-			name)
+		remedy = fmt.Sprintf("The cluster answers here, and not through %s: repair its kubeconfig, or remove it, and sets deliver through "+
+			"this one", name)
 	}
 	return fmt.Sprintf("ClusterRegistration %s has this cluster (%s): nothing is delivered through this one. %s",
 		name, sameness(&reg.Status), remedy)

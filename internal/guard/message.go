@@ -26,7 +26,8 @@ func Message(set *hubv1.AddonSet, window time.Duration) string {
 		keep = "It keeps its add-ons"
 	}
 	message := fmt.Sprintf("%s would lose add-ons, or have them reinstalled, which is more than go without approval within %s: %s. "+
-		"%s. If this is intended: %s, or %s; %s", status.Count(held.Count, "cluster"), excerpt.Duration(window), status.List(held.Sample, int(held.Count)), keep,
+		"%s. If this is intended: %s, or %s; %s", status.Count(held.Count, "cluster"), excerpt.Duration(window),
+		status.List(held.Sample, int(held.Count)), keep,
 		tool(set), approval(set, held.Hash), undo)
 	if given := set.Annotations[hubv1.ApproveRemovalAnnotation]; given != "" {
 		message += fmt.Sprintf(". The present approval, %q, is for another list of removals", given)

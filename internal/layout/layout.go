@@ -104,10 +104,6 @@ func (t *Tree) Build(k *kustomizev1.Kustomization, configMaps ConfigMaps) (*Buil
 	return out, nil
 }
 
-func (t *Tree) says(folder string) bool {
-	return slices.ContainsFunc(names, func(n string) bool { return t.files[path.Join(folder, n)] != nil })
-}
-
 // maxDepth is how deep folders may refer to each other.
 const maxDepth = 50
 

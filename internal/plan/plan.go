@@ -224,8 +224,8 @@ func replaced(d Desired, leaving []Observed) string {
 	return ""
 }
 
-// stillHas returns another object that stays and brings what a desired object brings, or of which Flux has not yet removed that; "" if there
-// is none. What the platform brings does not wait for a tenant's.
+// stillHas returns another object that stays and brings what a desired object brings, or of which Flux has not yet removed that; "" if
+// there is none. What the platform brings does not wait for a tenant's.
 func (in *Input) stillHas(d Desired) string {
 	for i := range in.Observed {
 		o := &in.Observed[i]

@@ -332,7 +332,8 @@ func (w *World) toldBy(c *cluster, work *workload, words ...string) bool {
 	}
 	lists := func(orphans []hubv1.Orphan) bool {
 		return slices.ContainsFunc(orphans, func(o hubv1.Orphan) bool {
-			return o.Cluster == c.namespace+"/"+c.name && (o.Addon == work.addon || o.Addon == w.nowCalled(work) || names(o.Message)) && says(o.Message)
+			named := o.Addon == work.addon || o.Addon == w.nowCalled(work) || names(o.Message)
+			return o.Cluster == c.namespace+"/"+c.name && named && says(o.Message)
 		})
 	}
 	if reg := w.registered(c); reg != nil && lists(reg.Status.Orphans) {

@@ -152,7 +152,8 @@ func newWorld() *World {
 		orphans: map[string]orphan{}, deleted: map[any]bool{}, cutOff: map[any]bool{}, deselected: map[any]bool{},
 		unselected: map[[2]string]unselected{},
 		wasReady:   map[any]bool{}, suspended: map[any]bool{},
-		chartsGone: map[apiserver.Key]time.Time{}, identities: map[any]identified{}, granted: map[apiserver.Key]time.Time{}, letGone: map[string]bool{},
+		chartsGone: map[apiserver.Key]time.Time{}, identities: map[any]identified{}, granted: map[apiserver.Key]time.Time{},
+		letGone: map[string]bool{},
 	}
 	w.server = apiserver.New(w.clock)
 	w.server.OnWrite = w.noticed

@@ -69,7 +69,7 @@ func startOrdeal(t *testing.T, prefix string) *ordeal {
 	for reg, cluster := range map[string]string{"one": "workload-a", "two": "workload-b", "three": "workload-c"} {
 		o.clusters[reg] = workload(t, cluster)
 	}
-	o.hub = startHub(t, hubOptions{name: "hub-" + prefix, flux: &localfleet.FluxOptions{}, noHub: true, args: []string{"--removal-delay=500ms"}})
+	o.hub = startHub(t, hubOptions{name: "hub-" + prefix, flux: &localfleet.FluxOptions{}, noHub: true, args: []string{"--removal-delay=1s"}})
 	config, err := o.HubConfig(t.Context())
 	check(t, err)
 	o.api, err = faultyapi.Start(config)

@@ -29,29 +29,41 @@ func (w *World) lost(c *cluster, work *workload, why string) {
 		w.violated("loss", "%s on %s was taken away (%s), and everybody has wanted it all the time", work.name, c.name, why)
 		return
 	}
-	namespace, name, _ := strings.Cut(work.set, "/")
+	_, name, _ := strings.Cut(work.set, "/")
 	if s := w.sets[name]; work.approved || !work.missed || s != nil && s.off { // whose guard is off is known for good only now: see take
 		return
 	}
-	uid, _ := nested(w.server.Get(keyOf("AddonSet", namespace, name)), "metadata", "uid").(string)
-	l := loss{at: w.grantedAt(c, work), cluster: cmp.Or(work.through, c.name), set: work.set, setUID: uid}
+	at, by := w.grantedAt(c, work)
+	uid, _ := nested(w.server.Get(by), "metadata", "uid").(string)
+	l := loss{at: at, cluster: cmp.Or(work.through, c.name), set: by.Namespace + "/" + by.Name, setUID: uid}
 	w.losses = append(w.losses, l)
 	if n, limit := w.lostBeside(l), max(1, min(3, len(w.clusters)/3), len(w.clusters)/10); n > limit {
-		w.violated("guard", "%d clusters were to lose something of %s within an hour, nobody has approved that, and %d may", n, work.set, limit)
+		w.violated("guard", "%d clusters were to lose something of %s within an hour, nobody has approved that, and %d may", n, l.set, limit)
 	}
 }
 
-// grantedAt returns when the guard has granted the removal of a workload, as far as that shows: it counts then, and Flux may do it later.
-func (w *World) grantedAt(c *cluster, work *workload) time.Time {
-	namespace, name, _ := strings.Cut(work.set, "/")
+// grantedAt returns when a guard has granted the removal of a workload, and of which set, as far as that shows: it counts then, and
+// Flux may do it later. If the add-on was moved meanwhile, the guard of the set that had it before has granted it.
+func (w *World) grantedAt(c *cluster, work *workload) (at time.Time, by apiserver.Key) {
 	through, ok := index.Registration(work.through)
 	if !ok {
 		through = types.NamespacedName{Namespace: c.namespace, Name: c.name}
 	}
+	namespace, name, _ := strings.Cut(work.set, "/")
+	own := keyOf("AddonSet", namespace, name)
 	if at, noted := w.granted[keyOf("AddonDelivery", namespace, identity.Delivery(name, through))]; noted {
-		return at
+		return at, own
 	}
-	return w.clock.Now()
+	for _, other := range sortedKeys(w.sets) {
+		s := w.sets[other]
+		if granted, noted := w.granted[keyOf("AddonDelivery", s.namespace, identity.Delivery(s.name, through))]; noted && granted.After(at) {
+			at, by = granted, s.key()
+		}
+	}
+	if at.IsZero() {
+		return w.clock.Now(), own
+	}
+	return at, by
 }
 
 // noteGranted is called after every write, and notes when a delivery was withdrawn, or may remove more.

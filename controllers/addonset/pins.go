@@ -119,14 +119,11 @@ func (r *Reconciler) revise(ctx context.Context, set *hubv1.AddonSet, p *compile
 
 // stopped returns whether somebody wants no news now: he has paused the set, or wants another revision than the newest one.
 func (r *Reconciler) stopped(ctx context.Context, set *hubv1.AddonSet, n *revised) (bool, error) {
-	if p := set.Spec.Pause; p != nil {
-		if p.Until == nil {
-			return true, nil
+	if paused, until := rollout.Paused(set.Spec.Pause, r.Clock.Now()); paused {
+		if !until.IsZero() {
+			n.again = sooner(n.again, until.Sub(r.Clock.Now()))
 		}
-		if left := p.Until.Sub(r.Clock.Now()); left > 0 {
-			n.again = sooner(n.again, left)
-			return true, nil
-		}
+		return true, nil
 	}
 	orders := rollout.Read(set.Annotations)
 	to := orders.Undone(set.Status.Revision)

@@ -14,7 +14,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// TestDuplicate: nothing is made through a registration whose cluster another one has, and what is there already is let go.
+// TestDuplicate: nothing is made through a registration whose cluster another one has, and what is there already is orphaned.
 func TestDuplicate(t *testing.T) {
 	one, two := roomCluster, types.NamespacedName{Namespace: "fleet", Name: "two"}
 	is := func(m *room, cluster types.NamespacedName, change func(*hubv1.ClusterRegistration)) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sharedobjects keeps the HelmCharts and sources that clusters share. It is their only writer, and deletes
-// each one a while after its last use. The name of an object is a hash of its spec, so the package updates one only to undo the edit of
-// somebody else, or when the labels and annotations are others that people give to the sources of their set. The only exception is the
-// repository of the hub's own chart.
+// each one a while after its last use. The name of an object is a hash of its spec, so the package updates one in two cases: to undo the
+// edit of another, and if a set gives its sources other labels and annotations now. The one exception is the repository of the hub's own
+// chart.
 package sharedobjects
 
 import (

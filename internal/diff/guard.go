@@ -80,7 +80,8 @@ func (c *computing) guard(now time.Time) {
 		if pair.New != nil {
 			spec = &pair.New.Spec
 		}
-		v := guard.Decide(guard.Input{Wanted: l.wanted, Clusters: len(l.clusters), Window: guard.WindowOf(spec, 0),
+		window := guard.WindowOf(spec, 0)
+		v := guard.Decide(guard.Input{Wanted: l.wanted, Clusters: len(l.clusters), Window: window,
 			Held: set.Status.HeldRemovals, Removals: set.Status.Removals,
 			Off: spec.RemovalGuard != nil && spec.RemovalGuard.Mode == hubv1.RemovalGuardOff, Now: now})
 		if v.Held == nil {
@@ -88,7 +89,7 @@ func (c *computing) guard(now time.Time) {
 		}
 		held := int(v.Held.Count)
 		c.out.Guards = append(c.out.Guards, Guard{Set: name, Wanted: len(l.wanted), Goes: len(v.Go), Held: held, Sample: v.Held.Sample,
-			Window:  excerpt.Duration(guard.WindowOf(spec, 0)),
+			Window:  excerpt.Duration(window),
 			Approve: guard.Command(set)})
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
@@ -95,8 +96,9 @@ func Decide(in Input) Verdict {
 	}
 	var v Verdict
 	var asked []Removal
+	underWay := sets.New(in.Removals.UnderWay...) // somebody may have approved thousands
 	for _, r := range wanted {
-		if len(r.Addons) == 0 || slices.Contains(in.Removals.UnderWay, r.Digest) {
+		if len(r.Addons) == 0 || underWay.Has(r.Digest) {
 			v.Go = append(v.Go, r)
 		} else {
 			asked = append(asked, r)

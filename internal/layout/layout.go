@@ -29,8 +29,6 @@ type Tree struct {
 	files map[string][]byte
 	// dir is the folder on the disk, from which folders are built.
 	dir string
-	// read are the files that a folder names.
-	read map[string]bool
 }
 
 // Built is what a Kustomization applies.
@@ -104,14 +102,24 @@ func (t *Tree) Build(k *kustomizev1.Kustomization, configMaps ConfigMaps) (*Buil
 	return out, nil
 }
 
-// maxDepth is how deep folders may refer to each other.
-const maxDepth = 50
+// Has returns whether there is a folder.
+func (t *Tree) Has(folder string) bool { return t.fs.IsDir("/" + folder) }
 
-// local refuses what kustomize would fetch from elsewhere: every folder and file that is named must be in the tree.
-func (t *Tree) local(folder string, depth int) error {
-	if depth > maxDepth {
-		return fmt.Errorf("%s: its folders refer to each other too deep, or in a circle", folder)
+// Reads returns the files that a folder with a kustomization.yaml is built of, as far as they are in the tree. Where something is wrong, it
+// ends: building the folder says what.
+func (t *Tree) Reads(folder string) map[string]bool {
+	out := map[string]bool{}
+	t.reads(folder, out, map[string]bool{})
+	return out
+}
+
+// reads adds the files of a folder, and returns false where something is wrong.
+func (t *Tree) reads(folder string, out, within map[string]bool) bool {
+	if within[folder] {
+		return false
 	}
+	within[folder] = true
+	defer delete(within, folder)
 	for _, n := range names {
 		name := path.Join(folder, n)
 		if t.files[name] == nil {
@@ -119,37 +127,19 @@ func (t *Tree) local(folder string, depth int) error {
 		}
 		refs, _, err := kustomize.References(name, t.files[name])
 		if err != nil {
-			return err
+			return false
 		}
-		t.read[name] = true
+		out[name] = true
 		for _, ref := range refs {
 			at := strings.TrimPrefix(path.Join("/"+folder, ref), "/")
 			if t.files[at] != nil {
-				t.read[at] = true
-				continue
-			}
-			if !t.fs.IsDir("/" + at) {
-				return fmt.Errorf("%s names %q, which is not in the files", name, ref)
-			}
-			if err := t.local(at, depth+1); err != nil {
-				return err
+				out[at] = true
+			} else if !t.fs.IsDir("/"+at) || !t.reads(at, out, within) {
+				return false
 			}
 		}
 	}
-	return nil
-}
-
-// Has returns whether there is a folder.
-func (t *Tree) Has(folder string) bool { return t.fs.IsDir("/" + folder) }
-
-// Reads returns the files that a folder with a kustomization.yaml is built of, as far as they are in the tree.
-func (t *Tree) Reads(folder string) map[string]bool {
-	was := t.read
-	t.read = map[string]bool{}
-	_ = t.local(folder, 0) // what is wrong with it is told when it is built
-	out := t.read
-	t.read = was
-	return out
+	return true
 }
 
 // Mentions returns whether one of some files holds a text.

@@ -81,7 +81,7 @@ func (u *Upstream) forbidden(err error, format string, args ...any) error {
 
 // reach returns how far the sets of a namespace reach, which says too what they may do.
 func (u *Upstream) reach(ctx context.Context, namespace string) (match.Reach, error) {
-	platform := func(namespace string) bool { return slices.Contains(u.Reader.Hub.PlatformNamespaces, namespace) }
+	platform := u.Reader.Hub.IsPlatform
 	if platform(namespace) {
 		return match.Reach{Namespace: namespace, Platform: true}, nil
 	}

@@ -45,7 +45,7 @@ func (r *Reader) Deliveries(ctx context.Context, in *course.Input) error {
 
 // Reach reads how far the set reaches.
 func (r *Reader) Reach(ctx context.Context, in *course.Input) error {
-	platform := func(namespace string) bool { return slices.Contains(r.Hub.PlatformNamespaces, namespace) }
+	platform := r.Hub.IsPlatform
 	if in.Reach = (match.Reach{Namespace: in.Set.Namespace, Platform: true}); !platform(in.Set.Namespace) {
 		teams := &hubv1.TeamList{}
 		if err := r.Client.List(ctx, teams); err != nil {

@@ -181,11 +181,11 @@ func (s *set) firstWave() string {
 func (s *set) waits() string {
 	state := s.Set.Status.Rollout
 	orders := rollout.Read(s.Set.Annotations)
-	switch p := s.Set.Spec.Pause; {
-	case p != nil && p.Until == nil:
+	switch paused, until := rollout.Paused(s.Set.Spec.Pause, s.Now); {
+	case paused && until.IsZero():
 		return "the set is paused"
-	case p != nil && s.Now.Before(p.Until.Time):
-		return "the set is paused until " + p.Until.UTC().Format(time.RFC3339)
+	case paused:
+		return "the set is paused until " + until.UTC().Format(time.RFC3339)
 	}
 	if to := orders.Undone(s.Set.Status.Revision); to != "" {
 		return fmt.Sprintf("an undo keeps revision %s: chandler rollout redo %s", to, s.name)

@@ -161,14 +161,24 @@ func Barred(state *hubv1.RolloutStatus, revision string) bool {
 }
 
 func (d *deciding) pausedNow() bool {
-	p := d.Pause
-	if p == nil || p.Until != nil && !d.Now.Before(p.Until.Time) {
-		return false
+	paused, until := Paused(d.Pause, d.Now)
+	if !until.IsZero() {
+		d.look(until)
 	}
-	if p.Until != nil {
-		d.look(p.Until.Time)
+	return paused
+}
+
+// Paused returns whether a pause, or nil for none, holds back new revisions at a time, and until when; zero if it has no end.
+func Paused(p *hubv1.RolloutPause, now time.Time) (paused bool, until time.Time) {
+	switch {
+	case p == nil:
+		return false, time.Time{}
+	case p.Until == nil:
+		return true, time.Time{}
+	case !now.Before(p.Until.Time):
+		return false, time.Time{}
 	}
-	return true
+	return true, p.Until.Time
 }
 
 // look has the next decision made at a time, if none is made before.

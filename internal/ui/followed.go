@@ -3,6 +3,7 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -143,12 +144,7 @@ func (f *followed) known(key string) []runtime.Object {
 	return out
 }
 
-func compareKeys(a, b client.ObjectKey) int {
-	if a.String() < b.String() {
-		return -1
-	}
-	return 1 // no two are the same
-}
+func compareKeys(a, b client.ObjectKey) int { return cmp.Compare(a.String(), b.String()) }
 
 // begin watches a list from where it was read. If that cannot be, the list is read each time.
 func (f *followed) begin(ctx context.Context, key string, objects map[client.ObjectKey]client.Object, list client.ObjectList,

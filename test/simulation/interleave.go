@@ -63,10 +63,10 @@ func (w *World) interleave(h *hub, k apiserver.Key) {
 	if len(all) == 0 {
 		return
 	}
-	running, at, request := w.running, w.at, w.request
+	running, at, request, paused := w.running, w.at, w.request, w.paused
 	w.between.under, w.running, w.at, w.worksOn = true, "", nil, nil
 	all[w.between.IntN(len(all))].do()
-	w.between.under, w.running, w.at, w.worksOn, w.request = false, running, at, r, request
+	w.between.under, w.running, w.at, w.worksOn, w.request, w.paused = false, running, at, r, request, paused
 }
 
 // interleaves is the step that begins it.

@@ -187,7 +187,8 @@ func (w *World) checkKept() {
 			continue // many at once are taken for a fault of the hub's own network
 		}
 		reg := w.registered(c)
-		if reg != nil && reg.DeletionTimestamp == nil && reg.Status.ClusterUID != "" && !c.gone && w.there(c).down &&
+		led := w.there(c) // by a Secret that may be gone: then the copy goes on leading to the cluster that it was of
+		if reg != nil && reg.DeletionTimestamp == nil && reg.Status.ClusterUID == led.uid() && !c.gone && led.down &&
 			nested(o, "metadata", "annotations", hubv1.ClusterUIDAnnotation) == string(reg.Status.ClusterUID) &&
 			status.Find(reg, hubv1.UnregisteringCondition) == nil && status.Find(reg, hubv1.MaintenanceCondition) == nil {
 			w.violated("breaker", "%s has not answered since %s, and %s is not suspended", c.name, c.silent.Sub(start), k)

@@ -67,7 +67,7 @@ func (w *World) first() (unit, bool) {
 func (w *World) reconcile(r *room, req string) {
 	w.reconciles++
 	w.running, w.at = r.name, r.hub
-	w.worksOn, w.request = r, req
+	w.worksOn, w.request, w.paused = r, req, w.knowsPaused(r.hub, req)
 	err := w.caught(r, req)
 	w.running, w.at = "", nil
 	w.worksOn = nil

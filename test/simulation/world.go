@@ -65,8 +65,10 @@ type World struct {
 	// at is its process.
 	at *hub
 	// worksOn is the same controller, and request what it works on. between is what comes between its requests; nil for nothing.
+	// paused is whether that registration was paused in its cache when it began.
 	worksOn *room
 	request string
+	paused  bool
 	between *interleaving
 	asked   func(verb string, k apiserver.Key) (before, after error)
 	done    func(r *room, request string, err error)

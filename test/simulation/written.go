@@ -141,6 +141,14 @@ func (w *World) checkReady(write apiserver.Write) {
 	}
 }
 
+// knowsPaused returns whether a registration is paused in the cache of a process.
+func (w *World) knowsPaused(h *hub, registration string) bool {
+	key, ok := index.Registration(registration)
+	reg := &hubv1.ClusterRegistration{}
+	return ok && h.cache.Get(context.Background(), key, reg) == nil && reg.Spec.Pause != nil &&
+		status.Reason(reg, hubv1.SuspendedCondition) == hubv1.PausedReason
+}
+
 // checkPaused: from the moment at which the rooms can know it, nothing is written to a paused cluster's objects but what suspends them.
 func (w *World) checkPaused(write apiserver.Write) {
 	text, _ := nested(write.New, "metadata", "annotations", hubv1.RegistrationAnnotation).(string)
@@ -152,11 +160,11 @@ func (w *World) checkPaused(write apiserver.Write) {
 	if !ok || h == nil {
 		return
 	}
-	reg := &hubv1.ClusterRegistration{}
-	if h.cache.Get(context.Background(), key, reg) != nil || status.Reason(reg, hubv1.SuspendedCondition) != hubv1.PausedReason ||
-		reg.Spec.Pause == nil {
+	if !w.knowsPaused(h, text) || w.worksOn != nil && w.request == text && !w.paused { // it has read the registration before
 		return
 	}
+	reg := &hubv1.ClusterRegistration{}
+	must(h.cache.Get(context.Background(), key, reg))
 	if unregisters := status.Reason(reg, hubv1.UnregisteringCondition); reg.DeletionTimestamp != nil && unregisters != "" &&
 		!hubv1.Waits(unregisters) {
 		return // whoever unregisters a paused cluster wants its add-ons gone

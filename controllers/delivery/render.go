@@ -5,6 +5,7 @@ package delivery
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,18 +41,21 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 				d.fail(err)
 			}
 		}
-		d.stays = c.stays(d)
 		pending, err := r.pendingSets(ctx, c, d)
-		if err != nil {
+		if err = errors.Join(err, r.dangling(ctx, c, d)); err != nil {
 			d.fail(err)
 		}
+		d.stays = c.stays(d)
 		a := assembly.Delivery{
 			Namespace: d.Namespace, Set: d.Spec.AddonSetRef.Name, Name: d.Name, Platform: r.Config.IsPlatform(d.Namespace),
 			Leaving: d.leaving, Result: d.result, Stays: d.stays, Over: c.over(d), Pending: pending,
 			Latched: d.Status.ObservedRevision == d.Spec.RevisionName,
 			Ready:   d.Status.ReadyRevision == d.Spec.RevisionName && !d.readyBefore(c.since()),
 		}
+		a.Returns = d.leaving && c.wantsAgain(d)
 		switch {
+		case a.Returns:
+			a.Moves = compile.Moves(&d.set.Spec, c.reach[d.Namespace].Author(d.set.Name))
 		case d.program != nil:
 			a.DependsOn, a.Moves = d.program.DependsOn, d.program.Moves()
 		case d.unread(): // what it is to take over stays
@@ -274,14 +278,14 @@ func (c *cluster) lives(d *delivery, addon string) bool {
 
 // stays names the add-ons of a frozen delivery that have an object. An object that was made for another cluster, or
 // is being deleted, does not stay. An add-on that the revision does not have does not stay either: the hub was
-// upgraded before that add-on had gone.
+// upgraded before that add-on had gone. Nor does one for which Flux would wait for good: what it depends on is another object by now.
 func (c *cluster) stays(d *delivery) map[string]bool {
 	if !d.frozen || d.leaving {
 		return nil
 	}
 	out := map[string]bool{}
 	for k, o := range c.objects {
-		if o.delivery == d.Name && k.Namespace == d.Namespace && o.Replaced == "" && !o.Deleting && d.has(o.Addon) {
+		if o.delivery == d.Name && k.Namespace == d.Namespace && o.Replaced == "" && !o.Deleting && d.has(o.Addon) && !o.dangles {
 			out[o.Addon] = true
 		}
 	}

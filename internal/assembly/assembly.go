@@ -30,6 +30,8 @@ type Delivery struct {
 	Since time.Time
 	// Leaving is true if the delivery is being withdrawn, and Ends if its set is being deleted.
 	Leaving, Ends bool
+	// Returns is true if it is being withdrawn, and its set makes it again when it is gone.
+	Returns bool
 	// Result is nil if rendering failed: the delivery's objects stay as they are.
 	Result *render.Result
 	// Stays names add-ons that have an object and stay as they are, whatever Result says.

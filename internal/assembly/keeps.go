@@ -12,11 +12,11 @@ import (
 )
 
 // keep finds the objects that an add-on is to take over by movedFrom and cannot now: its rendering fails, another set delivers an add-on of
-// that name, or somebody else has its release. They stay, since a rename asks for no removal.
+// that name, somebody else has its release, or its delivery is withdrawn and comes again. They stay, since a rename asks for no removal.
 func (a *assembler) keep() {
 	for i := range a.in.Deliveries {
 		d := &a.in.Deliveries[i]
-		if d.Leaving {
+		if d.Leaving && !d.Returns {
 			continue
 		}
 		for addon, moves := range d.Moves {
@@ -24,13 +24,22 @@ func (a *assembler) keep() {
 				continue
 			}
 			for j := range a.in.Live {
-				if l := &a.in.Live[j]; l.movedTo(moves) && (Held(d, addon) || a.mayTake(d, addon, l)) {
+				l := &a.in.Live[j]
+				if d.Returns && a.returns(l) {
+					continue // neither goes before the other
+				}
+				if l.movedTo(moves) && (Held(d, addon) || a.mayTake(d, addon, l)) {
 					a.out[i].Keeps[l.Key] = fmt.Sprintf("add-on %q of AddonSet %s/%s is to take it over, and cannot be delivered here now", addon,
 						d.Namespace, d.Set)
 				}
 			}
 		}
 	}
+}
+
+// returns returns whether the delivery of a live object is withdrawn and comes again.
+func (a *assembler) returns(l *Live) bool {
+	return slices.ContainsFunc(a.in.Deliveries, func(d Delivery) bool { return d.Returns && l.of(&d) })
 }
 
 // mayTake returns whether an add-on of a delivery, which comes out, would take over a live object.

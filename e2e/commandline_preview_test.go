@@ -335,7 +335,7 @@ func nameOf(u *unstructured.Unstructured) string {
 }
 
 // notes are annotations in which the hub keeps what an object has been through.
-var notes = []string{hubv1.AppliedAsAnnotation, hubv1.HeirAnnotation, hubv1.SuspendedAnnotation, hubv1.InheritedAnnotation}
+var notes = []string{hubv1.AppliedAsAnnotation, hubv1.SuspendedAnnotation}
 
 // text is what a hub decides of an object: its name, labels, annotations and spec.
 func text(u *unstructured.Unstructured) string {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -182,7 +181,7 @@ func (f *teardownFleet) lose(t *testing.T, objects []*unstructured.Unstructured)
 	}
 	for _, o := range objects {
 		if flux(o) {
-			soon(t, o.GetName()+" is lost", func() error { return f.strip(t.Context(), o.DeepCopy()) })
+			soon(t, o.GetName()+" is lost", func() error { return wantGone(t.Context(), f.Client, o.DeepCopy()) })
 		}
 	}
 	for _, o := range objects {
@@ -194,20 +193,6 @@ func (f *teardownFleet) lose(t *testing.T, objects []*unstructured.Unstructured)
 			return errors.Join(client.IgnoreNotFound(err), client.IgnoreNotFound(f.Client.Delete(t.Context(), o.DeepCopy())), wantGone(t.Context(), f.Client, o.DeepCopy()))
 		})
 	}
-}
-
-// strip takes the hub's finalizer off an object that is being deleted, when Flux has taken off its own, and wants it to be gone.
-func (f *teardownFleet) strip(ctx context.Context, o *unstructured.Unstructured) error {
-	if err := f.Client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if slices.Contains(o.GetFinalizers(), hubv1.FluxObjectFinalizer) && len(o.GetFinalizers()) == 1 {
-		o.SetFinalizers(nil)
-		if err := f.Client.Update(ctx, o); err != nil {
-			return err
-		}
-	}
-	return wantGone(ctx, f.Client, o)
 }
 
 // restore makes an object again, as a restore does: not where one is there already. The status of an origin is its own controller's to

@@ -178,6 +178,10 @@ type AddonStatus struct {
 	// credential, or Flux could not read which Helm release is there. Such a failure says nothing of the revision.
 	// +optional
 	Unreached bool `json:"unreached,omitempty"`
+	// takenOverBy is the Flux object that goes on with an add-on that was let go for that. The add-on is an orphan until
+	// Flux has recorded it for that object.
+	// +optional
+	TakenOverBy *FluxObjectReference `json:"takenOverBy,omitempty"`
 	// removal is a digest of exactly what is to be removed or reinstalled. It is set from when the removal guard is
 	// asked until the removal is done.
 	// +optional

@@ -120,12 +120,6 @@ const (
 	// folder and places, and the last generation that is known not to have applied the change. It counts until Flux has
 	// succeeded with a later one.
 	AppliedAsAnnotation = "chandler.dev/applied-as"
-	// HeirAnnotation on a Flux object that is handed over names the object, as kind namespace/name, that takes over
-	// what it leaves on the cluster.
-	HeirAnnotation = "chandler.dev/heir"
-	// InheritedAnnotation on a Flux object lists what was on the cluster when it was made, for it to take over. If it
-	// is deleted before Flux has recorded anything, it leaves that behind.
-	InheritedAnnotation = "chandler.dev/inherited"
 	// ClusterUIDAnnotation on a Flux object, or on a Secret that `chandler register` has made, is the UID of kube-system of the
 	// cluster that it was made for or, with workload identity, the target fingerprint. What Flux records about one cluster
 	// must never be applied to another.
@@ -133,6 +127,9 @@ const (
 	// SuspendedAnnotation on a Flux object says why the hub keeps it suspended. Without it, somebody else suspended
 	// the object.
 	SuspendedAnnotation = "chandler.dev/suspended"
+	// TakenOverSuspension is its value on an object of somebody else's that the hub is about to delete, because an add-on of another
+	// namespace goes on with its workload.
+	TakenOverSuspension = "TakenOver"
 	// FingerprintAnnotation on a mirror, or on a Secret with RenewTokenAnnotation, is the fingerprint of its kubeconfig.
 	FingerprintAnnotation = "chandler.dev/kubeconfig-fingerprint"
 	// TokenExpiryAnnotation on the mirror of a team, or on a Secret with RenewTokenAnnotation, is when its token
@@ -168,9 +165,6 @@ const (
 	TeamFinalizer = "chandler.dev/team"
 	// DeliveryFinalizer keeps a delivery until everything it put on the cluster is uninstalled or let go.
 	DeliveryFinalizer = "chandler.dev/delivery"
-	// FluxObjectFinalizer keeps a Flux object, after Flux has finished with it, until the hub has seen what it has
-	// left on the cluster.
-	FluxObjectFinalizer = "chandler.dev/flux-object"
 	// MirrorFinalizer keeps a kubeconfig mirror until the last Flux object that uses it is gone. Without its
 	// kubeconfig, a Kustomization hangs in deletion forever, and a HelmRelease leaves its Helm release behind without
 	// a message.

@@ -45,7 +45,23 @@ type Orphan struct {
 	// message says what was left, where, and why.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// takenOverBy is the Flux object that goes on with it, as soon as Flux has recorded that. Then the hub takes it off the list.
+	// +optional
+	TakenOverBy *FluxObjectReference `json:"takenOverBy,omitempty"`
 	// since is when the hub let it go.
 	// +required
 	Since metav1.Time `json:"since"`
+}
+
+// FluxObjectReference names a HelmRelease or Kustomization.
+type FluxObjectReference struct {
+	// kind is HelmRelease or Kustomization.
+	// +required
+	Kind string `json:"kind"`
+	// namespace of the object.
+	// +required
+	Namespace string `json:"namespace"`
+	// name of the object.
+	// +required
+	Name string `json:"name"`
 }

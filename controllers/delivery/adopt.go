@@ -163,9 +163,10 @@ func (r *Reconciler) refuseRelease(c *cluster, o *render.Object, obj client.Obje
 }
 
 // refuseSuspended returns why an add-on may not go on with what somebody has suspended, since the add-on is not; "" if nobody has. What the
-// hub has suspended itself, to hand it over, names its heir.
+// hub has suspended itself, to take it over, says so.
 func refuseSuspended(obj client.Object) string {
-	if !fluxstate.Of(obj).Suspended || obj.GetDeletionTimestamp() != nil || obj.GetAnnotations()[hubv1.HeirAnnotation] != "" {
+	ours := obj.GetAnnotations()[hubv1.SuspendedAnnotation] == hubv1.TakenOverSuspension
+	if !fluxstate.Of(obj).Suspended || obj.GetDeletionTimestamp() != nil || ours {
 		return ""
 	}
 	return "is suspended, and an add-on is not: it is taken over when somebody has resumed it"
@@ -194,7 +195,7 @@ func (r *Reconciler) takeBack(ctx context.Context, c *cluster, s plan.Step) erro
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 	if err == nil && obj.GetUID() == o.uid && obj.GetDeletionTimestamp() == nil {
 		patch := fmt.Sprintf(`{"metadata":{"uid":%q,"resourceVersion":%q,"annotations":{%q:null}},"spec":{"suspend":false}}`, o.uid,
-			obj.GetResourceVersion(), hubv1.HeirAnnotation)
+			obj.GetResourceVersion(), hubv1.SuspendedAnnotation)
 		err = r.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(hubv1.SuspendFieldManager))
 	}
 	if client.IgnoreNotFound(err) != nil {

@@ -346,7 +346,7 @@ func TestAdoptSuspended(t *testing.T) {
 			old := byHand(func(o *helmv2.HelmRelease) {
 				o.Namespace = roomCluster.Namespace
 				if o.Spec.Suspend = true; ours {
-					o.Annotations = map[string]string{hubv1.HeirAnnotation: "HelmRelease flux-system/one-app"}
+					o.Annotations = map[string]string{hubv1.SuspendedAnnotation: hubv1.TakenOverSuspension}
 				}
 			})
 			m := adoptRoom(t, old, adoptingAddonIn(roomCluster.Namespace, "app"))
@@ -434,7 +434,7 @@ func TestAdoptNotYetApplied(t *testing.T) {
 		"NothingApplied": {func(k *kustomizev1.Kustomization) { k.Status = kustomizev1.KustomizationStatus{} }, true},
 		"Suspended":      {func(k *kustomizev1.Kustomization) { k.Spec.Suspend = true }, false}, // which is a change as well
 		"SuspendedByTheHub": {func(k *kustomizev1.Kustomization) {
-			k.Spec.Suspend, k.Annotations = true, map[string]string{hubv1.HeirAnnotation: "Kustomization flux-system/one-app"}
+			k.Spec.Suspend, k.Annotations = true, map[string]string{hubv1.SuspendedAnnotation: hubv1.TakenOverSuspension}
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,13 +14,13 @@ import (
 	"github.com/chandler-hub/chandler/internal/report"
 )
 
-// announce writes into the deliveries' status which add-ons are let go, before the hub lets any go. If the hub dies
+// announce writes into the deliveries' status which add-ons are let go, or handed over, before the hub lets any go. If the hub dies
 // in between, the status names an orphan that is none yet, and the hub lets it go after its restart (see removal). In
 // the other order, nobody would ever hear of it. If the status cannot be written, the add-on is not let go.
 func (r *Reconciler) announce(ctx context.Context, c *cluster, steps []plan.Step) {
 	c.announced = map[plan.Key]outcome{}
 	for _, s := range steps {
-		if s.Verb == plan.LetGo {
+		if s.Verb.Orphans() {
 			left, err := r.left(ctx, c, s)
 			c.announced[s.Key] = outcome{left: left, err: err}
 		}
@@ -39,7 +39,7 @@ func (r *Reconciler) announce(ctx context.Context, c *cluster, steps []plan.Step
 		}
 	}
 	for _, s := range steps {
-		if o := c.objects[s.Key]; s.Verb == plan.LetGo && o.last() && c.announced[s.Key].err == nil &&
+		if o := c.objects[s.Key]; s.Verb == plan.LetGo && !(o.Deleting && o.Suspended) && c.announced[s.Key].err == nil &&
 			c.delivery(s.Key.Namespace, o.delivery) == nil {
 			r.warnLeft(ctx, c, nil, s.Key, "Remove", "add-on %q (%s), of which no AddonDelivery is there any more, is left on cluster %s: %s",
 				s.Addon, s.Key, c.key, c.announced[s.Key].left)
@@ -47,11 +47,12 @@ func (r *Reconciler) announce(ctx context.Context, c *cluster, steps []plan.Step
 	}
 }
 
-// announceOf writes what one delivery lets go. The rest of its status is written after everything has been tried.
+// announceOf writes what one delivery lets go, unless the delivery has changed since: a process that stood still lets nothing go. The rest
+// of its status is written after everything has been tried.
 func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, pass *report.Cluster) error {
 	after, reported := d.before.DeepCopy(), c.reported(d)
 	for _, s := range pass.Steps {
-		if s.Verb != plan.LetGo || s.Err != nil {
+		if !s.Verb.Orphans() || s.Err != nil {
 			continue
 		}
 		if d.announced(s.Key, s.Addon) {
@@ -65,7 +66,7 @@ func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, pa
 		a.Since = new(metav1.NewTime(c.now))
 		after.Status.Addons = append(slices.DeleteFunc(after.Status.Addons, func(was hubv1.AddonStatus) bool { return was.Name == a.Name }), a)
 	}
-	if err := apply.Status(ctx, r.Client, d.before, after); err != nil || after.ResourceVersion == d.before.ResourceVersion {
+	if err := apply.StatusUnchanged(ctx, r.Client, d.before, after); err != nil || after.ResourceVersion == d.before.ResourceVersion {
 		return err
 	}
 	r.writes.Note(c.key, deliveryKind, after, r.Clock.Now())
@@ -81,7 +82,7 @@ func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, pa
 // delivered again, or when its delivery goes.
 func (r *Reconciler) announceAgain(ctx context.Context, c *cluster, d *delivery, s plan.Step) {
 	o := c.objects[s.Key]
-	if left, _ := r.ledger.wasRemoved(s.Key); left != "" || o.delivery != d.Name || s.Key.Namespace != d.Namespace {
+	if left, _ := r.ledger.wasRemoved(s.Key); left != "" || s.Verb == plan.HandOver || o.delivery != d.Name || s.Key.Namespace != d.Namespace {
 		return
 	}
 	r.tellOrphan(ctx, c, d, *d.addon(s.Addon))
@@ -91,4 +92,9 @@ func (r *Reconciler) announceAgain(ctx context.Context, c *cluster, d *delivery,
 func (d *delivery) announced(k plan.Key, addon string) bool {
 	s := d.addon(addon)
 	return s != nil && s.State == hubv1.AddonOrphaned && s.Kind == k.Kind && s.Object == k.Name
+}
+
+// forGood returns whether the status says that an object is let go, and not for another one.
+func (d *delivery) forGood(k plan.Key, addon string) bool {
+	return d.announced(k, addon) && d.addon(addon).TakenOverBy == nil
 }

@@ -45,7 +45,7 @@ func (r *Reconciler) apply(ctx context.Context, c *cluster, steps []plan.Step) (
 	outcomes := make(map[plan.Key]outcome, len(steps))
 	errs := []error{r.keepStays(ctx, c)}
 	for len(steps) > 0 {
-		beside := steps[:c.together(steps, r.Config.WritesOfCluster)]
+		beside := steps[:together(steps, r.Config.WritesOfCluster)]
 		steps = steps[len(beside):]
 		for i, out := range r.carryOut(ctx, c, beside) {
 			s := beside[i]
@@ -75,11 +75,11 @@ func (r *Reconciler) carryOut(ctx context.Context, c *cluster, steps []plan.Step
 // step carries out a step that is no write.
 func (r *Reconciler) step(ctx context.Context, c *cluster, s plan.Step) (out outcome) {
 	switch s.Verb {
-	case plan.LetGo:
+	case plan.LetGo, plan.HandOver:
 		if out = c.announced[s.Key]; out.err == nil {
 			out.err = r.remove(ctx, c, s, out.left)
 		}
-	case plan.Uninstall, plan.HandOver, plan.Finish:
+	case plan.Uninstall:
 		out.err = r.remove(ctx, c, s, "")
 	case plan.Suspend:
 		out = r.suspend(ctx, c, s)
@@ -240,13 +240,8 @@ func (c *cluster) complete(d *delivery, w *assembly.Wanted) error {
 // spec.suspend to what the step means, in a patch of its own, and then deletes the object.
 func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left string) error {
 	o, obj := c.objects[s.Key], newObject(s.Key)
-	if o.Finished && s.Verb == plan.HandOver {
-		return r.bequeath(ctx, c, s)
-	}
-	if !o.Finished {
-		if err := r.prepare(ctx, o, obj, s); err != nil {
-			return client.IgnoreNotFound(err)
-		}
+	if err := r.prepare(ctx, o, obj, s); err != nil {
+		return client.IgnoreNotFound(err)
 	}
 	if o.Foreign {
 		if err := r.dropChart(ctx, o); err != nil { // afterwards nothing would name the chart any more
@@ -280,13 +275,11 @@ func (o *object) itself(prepared client.Object, s plan.Step) client.DeleteOption
 	return seen
 }
 
-// prepare suspends or resumes an object before it is deleted. If the object is handed over, prepare also notes who
-// takes it over, and adds the hub's finalizer to an object that an older hub made. A hand-written one gets none.
+// prepare suspends or resumes an object before it is deleted. A hand-written one that is taken over says that the hub has suspended it: it
+// would be refused otherwise, if the hub died before it has deleted the object.
 func (r *Reconciler) prepare(ctx context.Context, o *object, obj client.Object, s plan.Step) error {
 	suspend := s.Verb != plan.Uninstall
-	handsOver := s.Verb == plan.HandOver
-	finalized := o.Foreign || o.Deleting || slices.Contains(o.finalizers, hubv1.FluxObjectFinalizer)
-	if o.Suspended == suspend && (!handsOver || o.Foreign || o.Heir == s.To && finalized) {
+	if o.Suspended == suspend {
 		return nil
 	}
 	change := map[string]any{"spec": map[string]any{"suspend": suspend}}
@@ -294,11 +287,8 @@ func (r *Reconciler) prepare(ctx context.Context, o *object, obj client.Object, 
 	if o.uid != "" {
 		meta["uid"] = o.uid
 	}
-	if handsOver {
-		meta["annotations"] = map[string]any{hubv1.HeirAnnotation: s.To.String()}
-		if !finalized {
-			meta["finalizers"], meta["resourceVersion"] = append(slices.Clone(o.finalizers), hubv1.FluxObjectFinalizer), o.version
-		}
+	if o.Foreign {
+		meta["annotations"] = map[string]any{hubv1.SuspendedAnnotation: hubv1.TakenOverSuspension}
 	}
 	if o.Deleting && !suspend {
 		meta["resourceVersion"] = o.version // if Flux is done with it, it has left that

@@ -5,12 +5,10 @@ package delivery
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -18,14 +16,10 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// dismiss reports that the hub ignores the deliveries that it did not make, and takes the hub's finalizer off those of them, and of their
-// objects, that somebody deletes. It returns after how long to try again, 0 for not at all: the cluster that they name does not fail with
-// them.
+// dismiss reports that the hub ignores the deliveries that it did not make, and takes the hub's finalizer off those that somebody deletes.
+// It returns after how long to try again, 0 for not at all: the cluster that they name does not fail with them.
 func (r *Reconciler) dismiss(ctx context.Context, c *cluster) time.Duration {
 	var errs []error
-	for _, obj := range c.strays {
-		errs = append(errs, r.dismissStray(ctx, c, obj))
-	}
 	for _, d := range c.ignored {
 		errs = append(errs, r.dismissDelivery(ctx, c, d))
 	}
@@ -37,20 +31,6 @@ func (r *Reconciler) dismiss(ctx context.Context, c *cluster) time.Duration {
 		ctrl.LoggerFrom(ctx).Error(err, "what the hub has not made could not be dismissed")
 	}
 	return time.Second
-}
-
-// dismissStray takes the hub's finalizer off a finished object that is not the hub's.
-func (r *Reconciler) dismissStray(ctx context.Context, c *cluster, obj client.Object) error {
-	if !controllerutil.ContainsFinalizer(obj, hubv1.FluxObjectFinalizer) {
-		return nil
-	}
-	if err := r.tellStray(ctx, c, obj); err != nil {
-		return err
-	}
-	if err := apply.RemoveFinalizer(ctx, r.Client, obj, hubv1.FluxObjectFinalizer); err != nil {
-		return fmt.Errorf("take the hub's finalizer off %s/%s: %w", obj.GetNamespace(), obj.GetName(), err)
-	}
-	return nil
 }
 
 // dismissDelivery dismisses a delivery that the hub did not make.

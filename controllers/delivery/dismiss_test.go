@@ -26,29 +26,23 @@ func (m *room) forgedDelivery(namespace string) {
 // Somebody in another namespace edits what he has forged between each look of the hub and its write, or the write fails: the cluster whose label
 // that has is served all the same, and its forgery is looked at again.
 func TestForgedThatCannotBeDismissedHoldsUpNobody(t *testing.T) {
-	forge := map[string]func(*room){
-		"HelmRelease":   func(m *room) { m.forgedFinished("evil", "app", []string{"Helm release x/y"}, nil, "evil/x") },
-		"AddonDelivery": func(m *room) { m.forgedDelivery("evil") },
-	}
 	for name, err := range map[string]error{
 		"IsEdited":     apierrors.NewConflict(schema.GroupResource{Resource: "x"}, "x", errors.New("it has changed")),
 		"IsNotReached": errors.New("no"),
 	} {
-		for kind := range forge {
-			t.Run(kind+name, func(t *testing.T) {
-				m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
-				forge[kind](m)
-				m.failing = func(what string) (error, bool) {
-					if what == "patch *v2.HelmRelease" || what == "patch *v1alpha1.AddonDelivery" {
-						return err, false
-					}
-					return nil, false
+		t.Run(name, func(t *testing.T) {
+			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+			m.forgedDelivery("evil")
+			m.failing = func(what string) (error, bool) {
+				if what == "patch *v1alpha1.AddonDelivery" {
+					return err, false
 				}
-				result, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: roomCluster})
-				if hr := m.object(roomCluster, "app"); hr == nil || err != nil || result.RequeueAfter == 0 || result.RequeueAfter > time.Second {
-					t.Errorf("the platform's add-on is %v, its cluster is looked at again after %s: %v", hr, result.RequeueAfter, err)
-				}
-			})
-		}
+				return nil, false
+			}
+			result, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: roomCluster})
+			if hr := m.object(roomCluster, "app"); hr == nil || err != nil || result.RequeueAfter == 0 || result.RequeueAfter > time.Second {
+				t.Errorf("the platform's add-on is %v, its cluster is looked at again after %s: %v", hr, result.RequeueAfter, err)
+			}
+		})
 	}
 }

@@ -198,7 +198,7 @@ func (c *cluster) allButGone(obj metav1.PartialObjectMetadata) bool {
 	return false
 }
 
-// objectsLeft returns a cluster's Flux objects in a namespace that Flux has not finished with.
+// objectsLeft returns a cluster's Flux objects in a namespace.
 func (r *Reconciler) objectsLeft(ctx context.Context, c *cluster, namespace string) ([]metav1.PartialObjectMetadata, error) {
 	if _, err := r.reachOf(ctx, c, namespace); err != nil {
 		return nil, err
@@ -214,7 +214,7 @@ func (r *Reconciler) objectsLeft(ctx context.Context, c *cluster, namespace stri
 			return nil, fmt.Errorf("look for what is left: %w", err)
 		}
 		left = append(left, slices.DeleteFunc(list.Items, func(o metav1.PartialObjectMetadata) bool {
-			return !c.made(&o) || o.DeletionTimestamp != nil && fluxstate.Finished(o.Finalizers)
+			return !c.made(&o)
 		})...)
 	}
 	return left, nil
@@ -240,7 +240,9 @@ func (r *Reconciler) tell(ctx context.Context, c *cluster, d *delivery) {
 			r.Recorder.Eventf(d.AddonDelivery, object, corev1.EventTypeWarning, hubv1.AddonFailedEvent, "Deliver", "add-on %q: %s",
 				a.Name, a.Message)
 		case hubv1.AddonOrphaned:
-			r.tellOrphan(ctx, c, d, a)
+			if a.TakenOverBy == nil { // else it is told when the object goes
+				r.tellOrphan(ctx, c, d, a)
+			}
 		case hubv1.AddonReady:
 			if before == hubv1.AddonFailed {
 				r.Recorder.Eventf(d.AddonDelivery, object, corev1.EventTypeNormal, hubv1.AddonRecoveredEvent, "Deliver",

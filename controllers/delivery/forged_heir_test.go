@@ -12,6 +12,15 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
+func dependsOn(addon map[string]any, on ...string) map[string]any {
+	var d []any
+	for _, n := range on {
+		d = append(d, map[string]any{"name": n})
+	}
+	addon["dependsOn"] = d
+	return addon
+}
+
 // TestPlatformWaitsForNoTenantsGatedHeir: the platform's set leaves a tenant's cluster. The tenant's own set has the same release, and an
 // add-on that it depends on never comes.
 func TestPlatformWaitsForNoTenantsGatedHeir(t *testing.T) {

@@ -49,8 +49,6 @@ type cluster struct {
 	again     time.Duration
 	// foreign are HelmReleases for this cluster that are not the hub's.
 	foreign []assembly.Foreign
-	// strays are finished objects with the cluster's label that are not the hub's.
-	strays []client.Object
 	// objects are the Flux objects of this cluster that the hub made.
 	objects map[plan.Key]*object
 	// awaited are objects that no delivery wants now. They stay, because an add-on that cannot be delivered yet is to
@@ -119,8 +117,7 @@ type object struct {
 	// lacks is one of those that Flux waits for and the hub has not made; "" for none.
 	lacks string
 	// refusal is what Flux says of one that it waits for and could not fetch; zero for none.
-	refusal    fluxstate.Refusal
-	finalizers []string
+	refusal fluxstate.Refusal
 	// deleted is when it was deleted; zero if it was not.
 	deleted time.Time
 	// delivery names the AddonDelivery, in the object's namespace.
@@ -134,8 +131,6 @@ type object struct {
 	dangles bool
 	// account is the ServiceAccount that Flux acts as on the cluster; "" for none.
 	account string
-	// inherited is what was on the cluster when the object was made, for it to go on with.
-	inherited []string
 	// kept is the Helm release that it goes on with, whatever its add-on's name; zero for none.
 	kept hubv1.HelmReleaseIdentity
 }
@@ -198,7 +193,7 @@ func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
 		return nil, fmt.Errorf("read the registration: %w", err)
 	}
 	if len(list.Items) == 0 {
-		return c, r.gatherFinished(ctx, c)
+		return c, nil
 	}
 	if err := r.gatherOrigin(ctx, c); err != nil {
 		return nil, err
@@ -212,7 +207,7 @@ func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
 		c.deliveries = append(c.deliveries, d)
 	}
 	if len(c.deliveries) == 0 {
-		return c, r.gatherFinished(ctx, c)
+		return c, nil
 	}
 	if err := r.gatherObjects(ctx, c); err != nil {
 		return nil, err

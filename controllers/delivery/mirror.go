@@ -190,10 +190,10 @@ func (r *Reconciler) letMirrorGo(ctx context.Context, c *cluster, there *metav1.
 	return true, nil
 }
 
-// hasObjects returns whether a namespace has Flux objects of the cluster that Flux has not finished with.
+// hasObjects returns whether a namespace has Flux objects of the cluster.
 func (c *cluster) hasObjects(namespace string) bool {
-	for k, o := range c.objects {
-		if k.Namespace == namespace && !o.Finished {
+	for k := range c.objects {
+		if k.Namespace == namespace {
 			return true
 		}
 	}

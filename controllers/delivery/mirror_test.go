@@ -134,11 +134,10 @@ func TestMirrorOfAReplacedCluster(t *testing.T) {
 	}
 }
 
-// TestMirrorGoesOnce: the mirror goes with the last object that Flux works on. It is not made again for an object that Flux
-// is done with, nor for one that has gone and that the cache still has.
+// TestMirrorGoesOnce: the mirror goes with the last object that Flux works on. It is not made again for one that has gone and that the
+// cache still has.
 func TestMirrorGoesOnce(t *testing.T) {
 	for name, change := range map[string]func(m *room, c *cluster){
-		"Finished": func(_ *room, c *cluster) { each(c, func(o *object) { o.Deleting, o.Finished = true, true }) },
 		"CacheIsStale": func(m *room, _ *cluster) {
 			m.quietly(func() { m.must(m.api.Delete(t.Context(), m.object(roomCluster, "app"))) })
 			m.flux()
@@ -162,12 +161,6 @@ func TestMirrorGoesOnce(t *testing.T) {
 				t.Error("the mirror is made again")
 			}
 		})
-	}
-}
-
-func each(c *cluster, change func(*object)) {
-	for _, o := range c.objects {
-		change(o)
 	}
 }
 

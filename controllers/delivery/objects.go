@@ -46,20 +46,14 @@ func (r *Reconciler) gatherObjects(ctx context.Context, c *cluster) error {
 			return err
 		}
 		if !ours {
-			c.stray(obj)
 			continue
 		}
 		hr, ok := obj.(*helmv2.HelmRelease)
 		if !ok {
-			if err := r.look(ctx, r.observe(c, obj, fluxspec.KustomizationKind)); err != nil {
-				return err
-			}
+			r.observe(c, obj, fluxspec.KustomizationKind)
 			continue
 		}
 		o := r.observe(c, hr, fluxspec.HelmReleaseKind)
-		if err := r.look(ctx, o); err != nil {
-			return err
-		}
 		if latest := hr.Status.History.Latest(); latest != nil {
 			o.Installed = latest.ChartName
 		}
@@ -68,44 +62,6 @@ func (r *Reconciler) gatherObjects(ctx context.Context, c *cluster) error {
 		}
 	}
 	return r.gatherForeign(ctx, c)
-}
-
-// gatherFinished finds the finished objects of a cluster that has no deliveries: nobody else removes their finalizer.
-func (r *Reconciler) gatherFinished(ctx context.Context, c *cluster) error {
-	objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, c.key))
-	if err != nil {
-		return err
-	}
-	for _, obj := range objects {
-		if !fluxstate.Of(obj).Finished {
-			continue
-		}
-		ours, err := r.ours(ctx, c, obj)
-		if err != nil {
-			return err
-		}
-		if !ours {
-			c.stray(obj)
-			continue
-		}
-		kind := fluxspec.KustomizationKind
-		if _, ok := obj.(*helmv2.HelmRelease); ok {
-			kind = fluxspec.HelmReleaseKind
-		}
-		if err := r.look(ctx, r.observe(c, obj, kind)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// stray notes a finished object that the hub may not have made, such as one of a former platform namespace. It only
-// loses the hub's finalizer, since nobody else takes that off, and is ignored otherwise: anybody may write such
-// objects.
-func (c *cluster) stray(obj client.Object) {
-	if fluxstate.Of(obj).Finished {
-		c.strays = append(c.strays, obj.DeepCopyObject().(client.Object)) // that of the cache is for reading
-	}
 }
 
 // gatherForeign finds the HelmReleases that people wrote for this cluster: those with the kubeconfig that it is registered
@@ -152,18 +108,16 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) *object
 	a := obj.GetAnnotations()
 	k, is := keyOf(obj, kind), assembly.LiveOf(obj)
 	o := &object{state: r.sightings.settled(obj.GetUID(), fluxstate.Of(obj)), uid: obj.GetUID(), version: obj.GetResourceVersion(),
-		finalizers: obj.GetFinalizers(), uses: index.UsesOf(obj), delivery: is.Delivery, kept: is.Kept,
+		uses: index.UsesOf(obj), delivery: is.Delivery, kept: is.Kept,
 		orphan: a[hubv1.DeletionPolicyAnnotation] == string(hubv1.DeletionPolicyOrphan)}
 	if d := obj.GetDeletionTimestamp(); d != nil {
 		o.deleted = d.Time
 	}
 	o.account = accountOf(obj)
-	o.inherited = inherited(a)
 	o.Observed = plan.Observed{
 		Key: k, Addon: is.Addon, Set: is.Set, Hash: is.Hash, Labels: obj.GetLabels(),
 		Generation: obj.GetGeneration(), Deleting: o.state.Deleting, Suspended: o.state.Suspended, Release: is.Release,
 		InstalledAs: index.InstalledAs(obj),
-		Finished:    o.state.Finished, Noted: o.state.Version != "", Heir: plan.ParseKey(a[hubv1.HeirAnnotation]),
 	}
 	if kustomization, ok := obj.(*kustomizev1.Kustomization); ok {
 		o.applies(kustomization, r.sightings.succeeded(kustomization))
@@ -243,6 +197,9 @@ func (c *cluster) planInput(scope string, config *hubconfig.Config) plan.Input {
 			w := &d.Wanted[i]
 			want := desired(w)
 			want.Labels, want.Recorded = render.Labels(d.target, w.Addon), d.recorded(w)
+			if d.deletedByHand() { // it may be gone already, and the set with it
+				want.Gate = cmp.Or(want.Gate, "waits for its AddonDelivery, which was deleted, to be made again")
+			}
 			if o := c.objects[want.Key]; o != nil {
 				_, to, _ := want.Reinstall(&o.Observed)
 				want.MayReinstall = c.mayReinstall(d, guard.Reinstalled(string(o.uid), to.String()))
@@ -258,9 +215,6 @@ func (c *cluster) planInput(scope string, config *hubconfig.Config) plan.Input {
 		o.NeededBy = c.neededBy(o, config)
 		in.Observed = append(in.Observed, o.Observed)
 		d := c.delivery(k.Namespace, o.delivery)
-		if d != nil && d.failed != nil && o.Finished {
-			continue // whether it is wanted will be known
-		}
 		in.Frozen[k] = !o.Foreign && !c.yields[k] &&
 			(d == nil || !d.leaving && (d.holds(o.Addon) || c.awaited[k] != "" || d.frozen && !o.Deleting && !d.wants(k) && d.has(o.Addon)))
 	}
@@ -336,7 +290,7 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 	if d != nil {
 		f.Settle = c.settle(d, o.Addon, config)
 		f.Guarded = !d.granted(guard.Dropped(string(obj.uid)))
-		if d.announced(o.Key, o.Addon) {
+		if d.forGood(o.Key, o.Addon) {
 			f.LetGo = "it has been told of as let go"
 		}
 		f.Orphan = f.Orphan || d.set != nil && d.set.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
@@ -349,9 +303,7 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 	}
 	if reg := c.registration; reg != nil {
 		f.Orphan = f.Orphan || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
-		// A finished object needs nothing from Flux any more, and whoever deletes its namespace does not wait for the end
-		// of a pause.
-		f.Paused = c.paused() && !status.Unregistered(reg) && !obj.Finished
+		f.Paused = c.paused() && !status.Unregistered(reg)
 		if u := status.Find(reg, hubv1.UnregisteringCondition); u != nil && hubv1.LetsGo(u.Reason) {
 			f.LetGo = u.Message
 		}

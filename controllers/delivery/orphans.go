@@ -30,7 +30,7 @@ import (
 // no inventories. If the status reports it already, it is not read again. If it cannot be read, the object is not let
 // go yet: afterwards nobody could say what stays.
 func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) (string, error) {
-	o, also := c.objects[s.Key], ""
+	o := c.objects[s.Key]
 	if d := c.delivery(s.Key.Namespace, o.delivery); d != nil && d.announced(s.Key, o.Addon) {
 		return d.addon(o.Addon).Message, nil
 	}
@@ -45,13 +45,7 @@ func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) (string,
 	case !apierrors.IsNotFound(err):
 		return "", fmt.Errorf("read what %s leaves on the cluster: %w", s.Key, err)
 	}
-	if !o.Noted && len(o.inherited) > 0 {
-		also = ", and what was there before: " + nameLeft(o.inherited)
-	}
-	if o.Finished && o.AppliedAs != "" && !o.Suspended {
-		what = "what Flux has tried of its new folder or namespace, and noted nothing of; its last message: " + lastWords(o.state)
-	}
-	return excerpt.Of(fmt.Sprintf("%s%s; left there: %s%s", s.Reason, begun(o), what, also), status.MaxNote), nil
+	return excerpt.Of(fmt.Sprintf("%s%s; left there: %s", s.Reason, begun(o), what), status.MaxNote), nil
 }
 
 // lastWords is the last message of Flux about an object, for a status or an event.
@@ -66,7 +60,7 @@ func lastWords(s fluxstate.State) string {
 // holds a client of the cluster. It does not read its object again, and nobody can call it back: its first request has no deadline
 // (fluxcd/pkg/runtime client.KubeConfig asks /livez/ping), and what comes after it is done as soon as the cluster answers.
 func begun(o *object) string {
-	if !o.Deleting || o.Finished {
+	if !o.Deleting {
 		return ""
 	}
 	return "; Flux had begun to uninstall it, and may go on with that if the cluster answers again"

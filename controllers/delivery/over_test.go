@@ -21,22 +21,14 @@ func TestOver(t *testing.T) {
 		addons       []hubv1.AddonStatus
 		there, stays bool
 		unregistered bool
-		// heir is the object that is to go on with what another one has left; "" for none.
-		heir string
-		// other is the set that has let that go, if it is another one.
-		other string
-		want  bool
+		want         bool
 	}{
-		"never had":                    {want: true},
-		"lost to another set":          {addons: last(hubv1.AddonStatus{State: hubv1.AddonLostTo}), want: true},
-		"to be made after a pause":     {addons: last(hubv1.AddonStatus{State: hubv1.AddonPaused}), want: true},
-		"there":                        {there: true},
-		"takes over from another":      {heir: "one-a"},
-		"another takes something over": {heir: "one-b", want: true},
-		"takes over from another set":  {heir: "one-a", other: "giver"},
-		"another set has let something go for an add-on of that name": {heir: "one-a", other: "stranger", want: true},
-		"the set stays":    {stays: true},
-		"the cluster goes": {stays: true, unregistered: true, want: true},
+		"never had":                {want: true},
+		"lost to another set":      {addons: last(hubv1.AddonStatus{State: hubv1.AddonLostTo}), want: true},
+		"to be made after a pause": {addons: last(hubv1.AddonStatus{State: hubv1.AddonPaused}), want: true},
+		"there":                    {there: true},
+		"the set stays":            {stays: true},
+		"the cluster goes":         {stays: true, unregistered: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{}, set: &hubv1.AddonSet{}, result: &render.Result{Objects: []render.Object{{Addon: "a", Kind: "HelmRelease", Namespace: "ns", Name: "one-a",
@@ -54,17 +46,6 @@ func TestOver(t *testing.T) {
 			if tc.there {
 				k := plan.Key{Namespace: "ns", Name: "one-a"}
 				c.objects[k] = &object{Observed: plan.Observed{Key: k, Addon: "a"}, delivery: "d"}
-			}
-			if tc.heir != "" {
-				k := plan.Key{Kind: "HelmRelease", Namespace: "ns", Name: "one-old"}
-				if tc.other != "" {
-					k.Namespace = "from"
-				}
-				heir := plan.Key{Kind: k.Kind, Namespace: "ns", Name: tc.heir}
-				c.objects[k] = &object{Observed: plan.Observed{Key: k, Addon: "old", Finished: true, Heir: heir, Left: []string{"Helm release old/old"}}, delivery: "d"}
-				if tc.other != "" {
-					c.objects[k].delivery, c.objects[k].Set = "of-"+tc.other, tc.other
-				}
 			}
 			if got := c.over(d)["a"]; got != tc.want {
 				t.Errorf("it is %t, want %t", got, tc.want)

@@ -34,13 +34,21 @@ func (r *Reconciler) tellOvertaken(ctx context.Context, c *cluster, d *delivery,
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: o.Key.Namespace, Name: o.Key.Name}, k); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("look what Flux has applied of %s: %w", o.Key, err))
 	}
-	s := fluxstate.Of(k)
-	tried := plan.ReadMark(o.Mark, s.ReadyGeneration) == "" && plan.ReadMark(o.Mark, r.sightings.succeeded(k)) != ""
-	if tried || fluxstate.Unnoted(k) != "" || fluxstate.FirstTry(k) {
-		r.warnLeft(ctx, c, d, o.Key, "Deliver",
-			"add-on %q (%s %q) may leave something on cluster %s: it gets another folder or namespace, and Flux has not succeeded "+
-				"with the one before. It has noted nothing of what it "+
-				"tried there; its last message: %s", o.Addon, o.Key.Kind, o.Key.Name, c.key, lastWords(s))
+	if r.triedAnew(o, k) || fluxstate.Unnoted(k) != "" || fluxstate.FirstTry(k) {
+		r.tellTried(ctx, c, d, o, k, "Deliver", "it gets another folder or namespace")
 	}
 	return nil
+}
+
+// triedAnew returns whether Flux has tried the new folder or namespace of a Kustomization, and has not succeeded with it.
+func (r *Reconciler) triedAnew(o *object, k *kustomizev1.Kustomization) bool {
+	return plan.ReadMark(o.Mark, fluxstate.Of(k).ReadyGeneration) == "" && plan.ReadMark(o.Mark, r.sightings.succeeded(k)) != ""
+}
+
+// tellTried sends an event about what Flux may have applied of a Kustomization and has not recorded. happens is what happens to it now.
+func (r *Reconciler) tellTried(ctx context.Context, c *cluster, d *delivery, o *object, k *kustomizev1.Kustomization,
+	action, happens string) {
+	r.warnLeft(ctx, c, d, o.Key, action, "add-on %q (%s %q) may leave something on cluster %s: %s, and Flux has not succeeded with the "+
+		"folder or namespace that it had last. It has noted nothing of what it tried there; its last message: %s", o.Addon, o.Key.Kind,
+		o.Key.Name, c.key, happens, lastWords(fluxstate.Of(k)))
 }

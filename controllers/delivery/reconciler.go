@@ -78,10 +78,7 @@ func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error)
 		r.prune(c)
 		r.memory.forget(c.key)
 		r.documents.Forget(c.key)
-		steps := c.steps(r.Config) // of what Flux is done with
-		r.announce(ctx, c, steps)
-		_, err := r.apply(ctx, c, steps)
-		return c.retried(ctx, c.again, errors.Join(err, r.dropForsaken(ctx, c)))
+		return c.retried(ctx, c.again, r.dropForsaken(ctx, c))
 	}
 	if r.writes.Behind(c.key, c.version, c.now) {
 		return ctrl.Result{RequeueAfter: echo.Wait}, nil

@@ -14,7 +14,7 @@ import (
 )
 
 // TestRefusalOfOneThatIsUnregistered: nothing is begun on a cluster that is being unregistered, as when the registration that was served
-// leaves at the same moment. What is there already is served on, and what has been handed over comes.
+// leaves at the same moment. What is there already is served on.
 func TestRefusalOfOneThatIsUnregistered(t *testing.T) {
 	mine, other := plan.Key{Kind: "HelmRelease", Namespace: "ns", Name: "one-a"}, plan.Key{Kind: "HelmRelease", Namespace: "ns", Name: "one-b"}
 	for name, tc := range map[string]struct {
@@ -26,7 +26,6 @@ func TestRefusalOfOneThatIsUnregistered(t *testing.T) {
 		"Nothing is there":          {want: hubv1.NotSelectedReason},
 		"Something is there":        {object: &object{Observed: plan.Observed{Key: mine}, delivery: "d"}},
 		"Another set has something": {object: &object{Observed: plan.Observed{Key: other}, delivery: "e"}, want: hubv1.NotSelectedReason},
-		"Another hands it over":     {object: &object{Observed: plan.Observed{Key: other, Deleting: true, Heir: mine}, delivery: "e"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{}, set: &hubv1.AddonSet{}, selected: true}

@@ -293,36 +293,18 @@ func (c *cluster) stays(d *delivery) map[string]bool {
 }
 
 // over names the add-ons that a delivery does not have yet, if it is about to be withdrawn, with its cluster or
-// alone, or a removal guard holds that. What it has stays, and it gets nothing more that another set would have. An
-// add-on that somebody has deleted, or that another object was let go for, counts as one that it has. The object that was
-// let go must be one that it takes over: what another set has let go for an add-on of the same name is no concern of it.
+// alone, or a removal guard holds that. What it has stays, and it gets nothing more that another set would have.
 func (c *cluster) over(d *delivery) map[string]bool {
 	if d.result == nil || d.leaving || !c.unwanted(d) && !(c.registration != nil && status.Unregistered(c.registration)) {
 		return nil
 	}
 	out := map[string]bool{}
 	for i := range d.result.Objects {
-		if o := &d.result.Objects[i]; !c.lives(d, o.Addon) && !c.inheritedBy(d, o) {
+		if o := &d.result.Objects[i]; !c.lives(d, o.Addon) {
 			out[o.Addon] = true
 		}
 	}
 	return out
-}
-
-// inheritedBy returns whether what another object has left was let go for an object of a delivery: it is of the same
-// delivery, or is taken over.
-func (c *cluster) inheritedBy(d *delivery, o *render.Object) bool {
-	want := plan.Desired{Addon: o.Addon, Release: o.Release}
-	for _, l := range c.live() {
-		if assembly.MovesFrom(o, &l) {
-			want.Predecessors = append(want.Predecessors, l.Key)
-		}
-	}
-	key := assembly.Key(o)
-	return c.between(func(from *object) bool {
-		own := from.Key.Namespace == d.Namespace && from.delivery == d.Name
-		return from.Heir == key && (own || plan.Follows(want, from.Observed))
-	})
 }
 
 // unwanted returns whether the set of a delivery does not want to deliver to the cluster any more.

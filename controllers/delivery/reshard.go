@@ -28,7 +28,7 @@ func (r *Reconciler) reshard(ctx context.Context, c *cluster, steps []plan.Step)
 	want := shard.Of(identity.ClusterKey(r.Config.HubID, c.key), r.Config.ShardsFor(c.key.Namespace))
 	var errs []error
 	for k, o := range c.objects {
-		if o.Foreign || o.Finished || writes[k] || o.Labels[shard.Label] == want {
+		if o.Foreign || writes[k] || o.Labels[shard.Label] == want {
 			continue
 		}
 		errs = append(errs, r.label(ctx, c, o, want))

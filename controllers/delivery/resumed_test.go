@@ -28,7 +28,7 @@ func TestResumedRightBeforeItIsDeleted(t *testing.T) {
 		"AHubThatDiedHasSuspendedIt": func(t *testing.T) (*room, client.Object) {
 			old := byHand(func(hr *helmv2.HelmRelease) {
 				hr.Namespace = roomCluster.Namespace
-				hr.Spec.Suspend, hr.Annotations = true, map[string]string{hubv1.HeirAnnotation: "HelmRelease flux-system/one-app"}
+				hr.Spec.Suspend, hr.Annotations = true, map[string]string{hubv1.SuspendedAnnotation: hubv1.TakenOverSuspension}
 			})
 			return adoptRoom(t, old, adoptingAddonIn(roomCluster.Namespace, "app")), old
 		},

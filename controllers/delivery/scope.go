@@ -77,7 +77,7 @@ func (c *cluster) neededBy(o *object, config *hubconfig.Config) string {
 	byName := func(a, b plan.Key) int { return cmp.Compare(a.String(), b.String()) } // the same one each time
 	for _, k := range slices.SortedFunc(maps.Keys(c.objects), byName) {
 		other := c.objects[k]
-		if !other.Finished && !other.Foreign && c.brings(o, k.Namespace) && c.rightsWait(o, other, config) > 0 {
+		if !other.Foreign && c.brings(o, k.Namespace) && c.rightsWait(o, other, config) > 0 {
 			return fmt.Sprintf("add-on %s (%s)", other.Addon, k)
 		}
 	}
@@ -158,7 +158,7 @@ func (c *cluster) rightless(namespace string) string {
 		return ""
 	}
 	for _, o := range c.objects {
-		if !o.Finished && c.brings(o, namespace) {
+		if c.brings(o, namespace) {
 			return ""
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/chandler-hub/chandler/controllers/demise"
 	"github.com/chandler-hub/chandler/controllers/reach"
 	"github.com/chandler-hub/chandler/internal/apply"
-	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -65,8 +64,7 @@ func (c *cluster) made(obj metav1.Object) bool {
 	if c.reaches(obj.GetNamespace()) || c.delivery(obj.GetNamespace(), obj.GetAnnotations()[hubv1.DeliveryAnnotation]) != nil {
 		return true
 	}
-	finished := obj.GetDeletionTimestamp() != nil && fluxstate.Finished(obj.GetFinalizers())
-	return !finished && c.rights(obj.GetNamespace()) != nil
+	return c.rights(obj.GetNamespace()) != nil
 }
 
 // selects returns whether the set of a delivery selects the cluster now. Parsing a selector costs something, so
@@ -86,7 +84,7 @@ func (c *cluster) refusal(d *delivery) (reason, message string) {
 		return d.Reason, d.Message
 	case c.unserved() != "":
 		return hubv1.DuplicateReason, c.unserved() + ": nothing is delivered through this one"
-	case c.registration != nil && status.Unregistered(c.registration) && !c.has(d) && !c.inherits(d):
+	case c.registration != nil && status.Unregistered(c.registration) && !c.has(d):
 		return hubv1.NotSelectedReason, fmt.Sprintf("ClusterRegistration %s is being unregistered, and nothing has been made here", c.key)
 	case c.registration == nil || d.selected:
 		return "", "" // one that is not claimed is about to be: there is no other of that name
@@ -111,16 +109,6 @@ func (d *delivery) serves() bool {
 func (c *cluster) has(d *delivery) bool {
 	for k, o := range c.objects {
 		if k.Namespace == d.Namespace && o.delivery == d.Name {
-			return true
-		}
-	}
-	return false
-}
-
-// inherits returns whether an object of a delivery may be about to be made, to go on with what another object leaves.
-func (c *cluster) inherits(d *delivery) bool {
-	for _, o := range c.objects {
-		if o.Deleting && o.Heir.Namespace == d.Namespace && c.objects[o.Heir] == nil {
 			return true
 		}
 	}
@@ -166,9 +154,6 @@ func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 		if c.told(d) {
 			return r.release(ctx, c, d) // nothing of it is left, and so it takes the mirror along
 		}
-	}
-	if d.wantedAgain && c.between(func(o *object) bool { by, _ := c.wanted(o.Heir); return by == d }) {
-		return nil // the object that is made wakes us, or the end of what it waits for: a pause may last for weeks
 	}
 	if !c.told(d) {
 		c.lookAgain(soon)

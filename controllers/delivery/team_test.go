@@ -142,7 +142,6 @@ func TestTeamLosesTheClusterAsItsDeliveryIsMadeAgain(t *testing.T) {
 func TestTeamForges(t *testing.T) {
 	m := teamRoom(t, true)
 	edit(m, "flux-system", "shop", &hubv1.Team{}, func(t *hubv1.Team) { t.Spec.ClusterSelector.MatchLabels["env"] = "dev" })
-	m.forgedFinished(teamNamespace, "team-shop", []string{"Helm release team-shop/team-shop"}, nil)
 	m.settle()
 	if m.object(roomCluster, "web") != nil {
 		t.Error("a forged delivery gets an object")

@@ -11,7 +11,6 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandler-hub/chandler/internal/fluxspec"
@@ -28,12 +27,9 @@ func (r *Reconciler) wary(ctx context.Context, c *cluster, steps []plan.Step) er
 		if s.Verb != plan.Uninstall {
 			continue
 		}
-		err, noted := r.keepAccount(ctx, c, s), false
-		if err == nil && s.Verb == plan.Uninstall && s.Key.Kind == fluxspec.KustomizationKind && c.objects[s.Key].state.Version == "" {
-			noted, err = r.unnoted(ctx, c, s)
-		}
-		if err == nil && s.Verb == plan.Uninstall && !noted {
-			c.untaken(s)
+		err := r.keepAccount(ctx, c, s)
+		if err == nil && s.Verb == plan.Uninstall && s.Key.Kind == fluxspec.KustomizationKind {
+			err = r.unnoted(ctx, c, s)
 		}
 		if err != nil {
 			s.Verb, s.Reason = plan.Hold, err.Error()
@@ -66,37 +62,25 @@ func (r *Reconciler) keepAccount(ctx context.Context, c *cluster, s *plan.Step) 
 	return nil
 }
 
-// unnoted reads, live, a Kustomization that has never been applied with success. noted is true if Flux has recorded
-// what it applied: it does that before it waits for health checks.
-func (r *Reconciler) unnoted(ctx context.Context, c *cluster, s *plan.Step) (noted bool, err error) {
+// unnoted reads, live, a Kustomization of which Flux may have applied something that it has not noted, and would not remove: one that has
+// never been applied with success, or has got another folder or namespace since.
+func (r *Reconciler) unnoted(ctx context.Context, c *cluster, s *plan.Step) error {
+	o := c.objects[s.Key]
+	if o.state.Version != "" && o.AppliedAs == "" || o.Deleting {
+		return nil
+	}
 	k := &kustomizev1.Kustomization{}
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.Key.Namespace, Name: s.Key.Name}, k); err != nil {
-		return false, client.IgnoreNotFound(err)
+		return client.IgnoreNotFound(err)
 	}
 	switch {
 	case fluxstate.Unnoted(k) != "":
 		s.Verb, s.Reason = plan.LetGo, "Flux has never applied all of it, and would remove nothing"
-	case fluxstate.FirstTry(k) && !k.Spec.Suspend && k.DeletionTimestamp == nil:
+	case fluxstate.FirstTry(k) && !k.Spec.Suspend:
 		s.Verb, s.Reason = plan.Hold, "waits for Flux to end its first try: what that has applied, it would not remove before"
 		c.lookAgain(time.Second)
+	case r.triedAnew(o, k):
+		r.tellTried(ctx, c, c.delivery(s.Key.Namespace, o.delivery), o, k, "Remove", "it goes")
 	}
-	return k.Status.Inventory != nil && len(k.Status.Inventory.Entries) > 0, nil
-}
-
-// untaken reads an object that is to go on with what another one has left, and of which Flux has recorded nothing. If
-// it were deleted now, Flux would remove nothing. Flux gets the time for its first attempt, in which it takes over
-// what is on the cluster.
-func (c *cluster) untaken(s *plan.Step) {
-	o := c.objects[s.Key]
-	owed := c.owed(o)
-	if owed == "" {
-		return
-	}
-	failed := o.state.Ready == metav1.ConditionFalse && !fluxstate.Unreachable(o.state)
-	if o.Suspended || o.Deleting || failed {
-		s.Verb, s.Reason = plan.LetGo, "Flux has not taken over "+owed+", and would remove nothing"
-		return
-	}
-	s.Verb, s.Reason = plan.Hold, "waits for Flux to take over "+owed+": before that, it would remove nothing"
-	c.lookAgain(time.Second)
+	return nil
 }

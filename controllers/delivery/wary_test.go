@@ -15,8 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/fluxspec"
-	"github.com/chandler-hub/chandler/internal/plan"
 )
 
 // A ServiceAccount that somebody else made, and takes away along with the set, is made again for Flux, which without one removes nothing.
@@ -135,25 +133,5 @@ func TestWaitsForTheFirstTry(t *testing.T) {
 	m.settle()
 	if got := m.orphans(roomCluster); len(got) != 1 || m.delivery(roomCluster, roomSet) != nil {
 		t.Errorf("orphans: %+v", got)
-	}
-}
-
-// What an object goes on with that Flux has noted in the meantime is uninstalled, though it never got healthy; before that Flux would leave it.
-func TestGoesOnWithAndNotHealthy(t *testing.T) {
-	k := plan.Key{Kind: fluxspec.KustomizationKind, Namespace: "flux-system", Name: "one-app"}
-	for want, inventory := range map[plan.Verb]*kustomizev1.ResourceInventory{
-		plan.Hold:      nil,
-		plan.Uninstall: {Entries: []kustomizev1.ResourceRef{{ID: "_apps__Namespace"}}},
-	} {
-		m, d := newRoom(t), leaving()
-		c := &cluster{key: roomCluster, deliveries: []*delivery{d}, objects: map[plan.Key]*object{}}
-		c.objects[k] = &object{delivery: d.Name, inherited: []string{"content a"}, Observed: plan.Observed{Key: k, Addon: "app"}}
-		m.must(m.api.Create(t.Context(), &kustomizev1.Kustomization{
-			ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name}, Status: kustomizev1.KustomizationStatus{Inventory: inventory}}))
-		steps := []plan.Step{{Key: k, Addon: "app", Verb: plan.Uninstall}}
-		m.must(m.r.wary(t.Context(), c, steps))
-		if steps[0].Verb != want {
-			t.Errorf("inventory %v: %s, want %s", inventory, steps[0].Verb, want)
-		}
 	}
 }

@@ -19,14 +19,10 @@ import (
 
 // together returns how many of the first steps are carried out at the same time: one, or as many writes as come in a row, at the most so
 // many. Most of what it takes to write an object is the API server's answer, and an add-on's objects do not depend on each other there:
-// what does, the plan lets wait. What takes the place of a finished object is written alone, since until then only that object knows
-// what Flux has left.
-func (c *cluster) together(steps []plan.Step, most int) int {
+// what does, the plan lets wait.
+func together(steps []plan.Step, most int) int {
 	n := 0
 	for n < len(steps) && n < most && steps[n].Verb.Writes() {
-		if o := c.objects[steps[n].Key]; o != nil && o.Finished {
-			break
-		}
 		n++
 	}
 	return max(n, 1)
@@ -40,8 +36,6 @@ type written struct {
 	// there is the object as it is, nil if there is none.
 	there *object
 	obj   *unstructured.Unstructured
-	// goesOn is what a finished object has left, which only this one knows of from now on.
-	goesOn []string
 }
 
 // write creates or updates objects, beside each other, after the shared objects that they refer to.
@@ -82,22 +76,11 @@ func (r *Reconciler) draw(ctx context.Context, c *cluster, s plan.Step) (*writte
 		return nil, outcome{err: err}
 	}
 	o := &written{step: s, d: d, w: w, there: c.objects[s.Key], obj: w.Manifest()}
-	o.obj.SetFinalizers([]string{hubv1.FluxObjectFinalizer})
-	switch there := o.there; {
-	case there == nil, there.Foreign:
-	case there.Finished:
-		o.goesOn = r.inherit(ctx, c, d, w, o.obj, there, there.Left)
-		if gone, err := r.takeOff(ctx, there, hubv1.FluxObjectFinalizer); err != nil || !gone { // somebody else may keep it
-			return nil, outcome{err: err}
-		}
-	default:
+	if there := o.there; there != nil && !there.Foreign {
 		if err := r.tellOvertaken(ctx, c, d, w, there); err != nil {
 			return nil, outcome{err: err, applied: there.Applied}
 		}
 		mark(o.obj, w, &there.Observed)
-		if !there.Noted {
-			r.inherit(ctx, c, d, w, o.obj, there, there.inherited)
-		}
 	}
 	return o, outcome{}
 }
@@ -106,9 +89,6 @@ func (r *Reconciler) draw(ctx context.Context, c *cluster, s plan.Step) (*writte
 func (r *Reconciler) send(ctx context.Context, c *cluster, o *written) outcome {
 	obj, err := r.put(ctx, c, o)
 	if err != nil {
-		if len(o.goesOn) > 0 { // nothing remembers it any more
-			r.tellLeft(ctx, c, o.d, o.there, o.goesOn, "it could not be made again yet")
-		}
 		return outcome{err: err}
 	}
 	r.ledger.note(o.step.Key, obj)

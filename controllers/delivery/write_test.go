@@ -73,31 +73,26 @@ func TestObjectsAreWrittenBesideEachOther(t *testing.T) {
 	}
 }
 
-// Only writes that come in a row are carried out together, and what takes the place of a finished object is written alone.
+// Only writes that come in a row are carried out together.
 func TestTogether(t *testing.T) {
 	key := func(name string) plan.Key {
 		return plan.Key{Kind: fluxspec.HelmReleaseKind, Namespace: "flux-system", Name: name}
 	}
-	c := &cluster{objects: map[plan.Key]*object{
-		key("finished"): {Observed: plan.Observed{Finished: true}}, key("there"): {},
-	}}
 	step := func(verb plan.Verb, name string) plan.Step { return plan.Step{Verb: verb, Key: key(name)} }
 	cases := map[string]struct {
 		steps []plan.Step
 		most  int
 		want  int
 	}{
-		"AllWrites":         {[]plan.Step{step(plan.Create, "a"), step(plan.Update, "there"), step(plan.Create, "b")}, 8, 3},
-		"NoMoreThanMay":     {[]plan.Step{step(plan.Create, "a"), step(plan.Create, "b"), step(plan.Create, "c")}, 2, 2},
-		"NoSettingIsOne":    {[]plan.Step{step(plan.Create, "a"), step(plan.Create, "b")}, 0, 1},
-		"ARemovalBetween":   {[]plan.Step{step(plan.Create, "a"), step(plan.HandOver, "there"), step(plan.Create, "b")}, 8, 1},
-		"ARemovalFirst":     {[]plan.Step{step(plan.Uninstall, "there"), step(plan.Create, "a")}, 8, 1},
-		"AFinishedIsAlone":  {[]plan.Step{step(plan.Create, "finished"), step(plan.Create, "a")}, 8, 1},
-		"BeforeAFinishedIs": {[]plan.Step{step(plan.Create, "a"), step(plan.Create, "finished"), step(plan.Create, "b")}, 8, 1},
+		"AllWrites":       {[]plan.Step{step(plan.Create, "a"), step(plan.Update, "there"), step(plan.Create, "b")}, 8, 3},
+		"NoMoreThanMay":   {[]plan.Step{step(plan.Create, "a"), step(plan.Create, "b"), step(plan.Create, "c")}, 2, 2},
+		"NoSettingIsOne":  {[]plan.Step{step(plan.Create, "a"), step(plan.Create, "b")}, 0, 1},
+		"ARemovalBetween": {[]plan.Step{step(plan.Create, "a"), step(plan.HandOver, "there"), step(plan.Create, "b")}, 8, 1},
+		"ARemovalFirst":   {[]plan.Step{step(plan.Uninstall, "there"), step(plan.Create, "a")}, 8, 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := c.together(tc.steps, tc.most); got != tc.want {
+			if got := together(tc.steps, tc.most); got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)
 			}
 		})

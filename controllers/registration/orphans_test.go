@@ -29,7 +29,7 @@ func TestOrphansStayForATeamsAddon(t *testing.T) {
 				reg.Status.Orphans = append(reg.Status.Orphans, hubv1.Orphan{Cluster: "fleet/one", AddonSet: of, Addon: "logs1", Since: metav1.NewTime(moment)})
 			}
 			d := deliveryOf("logs", status.Done, hubv1.AddonsReadyReason, hubv1.AddonReady)
-			d.Namespace, d.Status.Addons[0].AppliedGeneration = namespace, 1
+			d.Namespace, d.Status.Addons[0].Version = namespace, "1"
 			tellsOf(t, reg, want, team, &d)
 		})
 	}

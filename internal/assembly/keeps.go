@@ -24,11 +24,7 @@ func (a *assembler) keep() {
 				continue
 			}
 			for j := range a.in.Live {
-				l := &a.in.Live[j]
-				if d.Returns && a.returns(l) {
-					continue // neither goes before the other
-				}
-				if l.movedTo(moves) && (Held(d, addon) || a.mayTake(d, addon, l)) {
+				if l := &a.in.Live[j]; l.movedTo(moves) && a.mayTake(d, addon, l) {
 					a.out[i].Keeps[l.Key] = fmt.Sprintf("add-on %q of AddonSet %s/%s is to take it over, and cannot be delivered here now", addon,
 						d.Namespace, d.Set)
 				}
@@ -42,8 +38,12 @@ func (a *assembler) returns(l *Live) bool {
 	return slices.ContainsFunc(a.in.Deliveries, func(d Delivery) bool { return d.Returns && l.of(&d) })
 }
 
-// mayTake returns whether an add-on of a delivery, which comes out, would take over a live object.
+// mayTake returns whether an add-on of a delivery would take over a live object, as far as that is known. If the deliveries of both are
+// withdrawn and come again, neither goes before the other.
 func (a *assembler) mayTake(d *Delivery, addon string, l *Live) bool {
+	if Held(d, addon) {
+		return !d.Returns || !a.returns(l)
+	}
 	return slices.ContainsFunc(d.Result.Objects, func(o render.Object) bool {
 		return (o.Addon == addon || o.Addon == addon+compile.CRDSuffix) && o.Kind == l.Key.Kind && (Key(&o) == l.Key || MovesFrom(&o, l))
 	})

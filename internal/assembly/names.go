@@ -77,17 +77,22 @@ func (a *assembler) take(d *Delivery, o *render.Object, l *Live) {
 }
 
 // mover returns the live object of the namespace that an object is to go on with by movedFrom; nil if there is none, or if its add-on has
-// one.
+// one. Of several, one that delivers the same comes first: another add-on may have the former name by now.
 func (a *assembler) mover(d *Delivery, o *render.Object) *Live {
 	if len(o.MovedFrom) == 0 || slices.ContainsFunc(a.in.Live, func(l Live) bool { return l.of(d) && l.fits(o) }) {
 		return nil
 	}
 	for _, m := range o.MovedFrom {
-		at := slices.IndexFunc(a.in.Live, func(l Live) bool {
-			return l.isOf(m, m.Name) && l.Key.Kind == o.Kind && l.Key.Namespace == o.Namespace && !l.Going
-		})
-		if at >= 0 {
-			return &a.in.Live[at]
+		var found *Live
+		for i := range a.in.Live {
+			l := &a.in.Live[i]
+			moves := l.isOf(m, m.Name) && l.Key.Kind == o.Kind && l.Key.Namespace == o.Namespace && !l.Going
+			if moves && (found == nil || l.Content == Content(o)) {
+				found = l
+			}
+		}
+		if found != nil {
+			return found
 		}
 	}
 	return nil

@@ -41,9 +41,6 @@ type State struct {
 	Version   string
 	Suspended bool
 	Deleting  bool
-	// Finished is true if the object is being deleted and Flux has finished with it. Only the hub's finalizer keeps it,
-	// for the hub to see what it has left.
-	Finished bool
 	// DefaultAccount says, in words, which ServiceAccount Flux impersonates that the object does not name, and that the
 	// cluster refuses: Flux's flag --default-service-account. Empty for none.
 	DefaultAccount string
@@ -52,7 +49,6 @@ type State struct {
 // Of returns the state of a HelmRelease or Kustomization.
 func Of(obj client.Object) State {
 	s := State{Generation: obj.GetGeneration(), Deleting: !obj.GetDeletionTimestamp().IsZero(), Ready: metav1.ConditionUnknown}
-	s.Finished = s.Deleting && Finished(obj.GetFinalizers())
 	var conditions []metav1.Condition
 	// Success is of the generation that Flux has read, and failure of an action of the one that it has tried.
 	observed, tried := int64(0), int64(math.MaxInt64)
@@ -102,11 +98,6 @@ func Of(obj client.Object) State {
 
 // Finalizer is Flux's own, the same for both kinds.
 const Finalizer = kustomizev1.KustomizationFinalizer
-
-// Finished returns whether an object that is being deleted has the hub's finalizer and no longer Flux's.
-func Finished(finalizers []string) bool {
-	return slices.Contains(finalizers, hubv1.FluxObjectFinalizer) && !slices.Contains(finalizers, Finalizer)
-}
 
 // take copies the reason and message of a condition.
 func (s *State) take(c *metav1.Condition) {

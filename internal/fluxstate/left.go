@@ -10,7 +10,6 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client" //nolint:depguard // the Object interface
 
@@ -51,26 +50,6 @@ func Left(obj client.Object) string {
 		return "what it applied" + objects(ids)
 	}
 	return ""
-}
-
-// Remains says what a deleted object leaves on its cluster when Flux has finished with it. recorded is true if Flux has
-// recorded it, and has not removed it: the object was suspended, or its kubeconfig was gone. tried is true if Flux may
-// have applied something that it has not recorded, and never is true if it has never recorded anything.
-func Remains(obj client.Object) (recorded, tried, never bool) {
-	switch o := obj.(type) {
-	case *helmv2.HelmRelease:
-		// helm-controller writes this condition first, then takes its finalizer off, and clears the history at last (fluxcd/pkg,
-		// runtime/patch, Helper.Patch). So the history alone says nothing about an object that is seen in between.
-		if c := meta.FindStatusCondition(o.Status.Conditions, Released); c != nil && c.Reason == helmv2.UninstallSucceededReason {
-			return false, false, false
-		}
-		recorded = o.Status.History.Latest() != nil
-		return recorded, false, !recorded
-	case *kustomizev1.Kustomization:
-		has := o.Status.Inventory != nil && len(o.Status.Inventory.Entries) > 0
-		return has && o.Spec.Suspend, Unnoted(o) != "" || FirstTry(o), !has
-	}
-	return false, false, false
 }
 
 // Unnoted says what is known about a Kustomization that Flux has tried to apply and never applied successfully; ""

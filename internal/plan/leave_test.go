@@ -40,10 +40,10 @@ func TestLeaving(t *testing.T) {
 			"plain": "Uninstall", "held": "Uninstall", "byHand": "Uninstall", "heldAndResumed": "Uninstall", "deleting": "Uninstall", "deletingAndHeld": "Uninstall", "ofAnotherCluster": "LetGo",
 		}},
 		{teardown.Hold, false, map[string]string{
-			"plain": "Hold", "held": "Hold, Resume", "byHand": "Hold", "heldAndResumed": "Hold, Resume", "deleting": "Hold", "deletingAndHeld": "Hold", "ofAnotherCluster": "LetGo",
+			"plain": "Hold", "held": "Hold, Resume", "byHand": "Hold", "heldAndResumed": "Hold, Resume", "deleting": "Hold", "deletingAndHeld": "LetGo", "ofAnotherCluster": "LetGo",
 		}},
 		{teardown.Hold, true, map[string]string{
-			"plain": "Hold, Suspend", "held": "Hold", "byHand": "Hold, Suspend", "heldAndResumed": "Hold, Suspend", "deleting": "Hold", "deletingAndHeld": "Hold", "ofAnotherCluster": "LetGo",
+			"plain": "Hold, Suspend", "held": "Hold", "byHand": "Hold, Suspend", "heldAndResumed": "Hold, Suspend", "deleting": "Hold", "deletingAndHeld": "LetGo", "ofAnotherCluster": "LetGo",
 		}},
 		{teardown.LetGo, false, map[string]string{
 			"plain": "LetGo", "held": "LetGo", "byHand": "LetGo", "heldAndResumed": "LetGo", "deleting": "LetGo", "deletingAndHeld": "LetGo", "ofAnotherCluster": "LetGo",

@@ -15,13 +15,9 @@ func (in *Input) removals(leaving []Observed, observed map[Key]*Observed) []Step
 		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name), cmp.Compare(a.Key.Kind, b.Key.Kind))
 	})
 	steps := make([]Step, 0, len(leaving))
-	staying, after, heirs := in.staying(leaving), dependants(leaving), in.candidates()
+	staying, after := in.staying(leaving), dependants(leaving)
 	waiting := 0
 	for _, o := range leaving {
-		if o.Finished {
-			steps = append(steps, in.finish(o, observed, heirs))
-			continue
-		}
 		s, handed := in.handOver(o, observed)
 		if !handed {
 			s, handed = in.leaves(o, staying)
@@ -62,7 +58,7 @@ func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
 		return s, false // what it looks after is on another cluster: there is nothing to take over, and the new one waits for it to be gone
 	}
 	for _, d := range in.Desired {
-		if there := observed[d.Key]; there != nil && !there.Finished || !Follows(d, o) ||
+		if observed[d.Key] != nil || !Follows(d, o) ||
 			!canTakeOver(d, o) || d.Key == o.Key {
 			continue
 		}
@@ -104,6 +100,8 @@ func (in *Input) removal(o Observed, after map[string][]*Observed) Step {
 		s.Verb, s.Reason = LetGo, o.Replaced
 	case o.Foreign:
 		s.Verb, s.Reason = Hold, "it is not the hub's, and its workload cannot be taken over as it is"
+	case o.Deleting && o.Suspended && (d.Mode == teardown.Hold || d.Mode == teardown.Ask): // with its namespace, for example
+		s.Verb, s.Reason = LetGo, teardown.DeletedSuspended
 	case d.Mode == teardown.LetGo:
 		s.Verb, s.Reason = LetGo, d.Reason
 	case d.Mode == teardown.Ask:
@@ -130,10 +128,8 @@ const ReplacedReason = "the cluster behind the registration is another one now"
 func dependants(leaving []Observed) map[string][]*Observed {
 	after := map[string][]*Observed{}
 	for i := range leaving {
-		if o := &leaving[i]; !o.Finished {
-			for _, name := range o.DependsOn {
-				after[name] = append(after[name], o)
-			}
+		for _, name := range leaving[i].DependsOn {
+			after[name] = append(after[name], &leaving[i])
 		}
 	}
 	return after

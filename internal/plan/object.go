@@ -3,8 +3,6 @@
 package plan
 
 import (
-	"strings"
-
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
@@ -12,16 +10,6 @@ import (
 type Key struct{ Kind, Namespace, Name string }
 
 func (k Key) String() string { return k.Kind + " " + k.Namespace + "/" + k.Name }
-
-// ParseKey reads what String wrote; zero if it is none.
-func ParseKey(s string) Key {
-	kind, name, _ := strings.Cut(s, " ")
-	namespace, name, ok := strings.Cut(name, "/")
-	if !ok {
-		return Key{}
-	}
-	return Key{kind, namespace, name}
-}
 
 // Desired is an object that the cluster should have.
 type Desired struct {
@@ -81,12 +69,4 @@ type Observed struct {
 	Replaced string
 	// Suspended is true if Flux leaves it alone, and Held if the hub has asked for that.
 	Deleting, Suspended, Held bool
-	// Noted is true if Flux has recorded what it has on the cluster for it.
-	Noted bool
-	// Finished is true if it is being deleted, and Flux has finished with it. Left is what it has left then, in the form
-	// of Has.
-	Finished bool
-	Left     []string
-	// Heir is the object that was to go on with that; zero if it was not handed over.
-	Heir Key
 }

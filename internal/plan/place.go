@@ -48,33 +48,6 @@ type Content struct {
 // hash identifies a content.
 func (c Content) hash() string { return identity.Hash(16, "content", c.Namespace, c.Names, c.Folder) }
 
-// Has returns what Flux has on the cluster for an object, or may have: the Helm release that it has installed; or
-// what it has applied, and what it is to apply instead.
-func (o *Observed) Has() []string {
-	if o.InstalledAs.Name != "" {
-		return []string{has(o.InstalledAs, "")}
-	}
-	out := []string{has(o.Release, o.hash())}
-	if o.AppliedAs != "" && o.AppliedAs != o.hash() {
-		out = append(out, has(o.Release, o.AppliedAs))
-	}
-	return out
-}
-
-// Has returns what Flux will have on the cluster for an object.
-func (d *Desired) Has() []string { return []string{has(d.Release, d.hash())} }
-
-// has identifies a Helm release, or else what a Kustomization applies.
-func has(r hubv1.HelmReleaseIdentity, content string) string {
-	if r.Name != "" {
-		return ReleasePrefix + r.StorageNamespace + "/" + r.Name
-	}
-	return "content " + content
-}
-
-// ReleasePrefix is the prefix that only Helm releases have.
-const ReleasePrefix = "Helm release "
-
 // Mark returns the note for a Kustomization that is about to be updated: what Flux has applied, if that differs from
 // what it is to apply from now on. Until Flux has succeeded with the new content, its inventory, and so what Flux
 // would remove, is of the old one. A Kustomization that is written again without a change keeps its mark: Flux is

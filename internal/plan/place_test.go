@@ -3,7 +3,6 @@
 package plan_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -192,36 +191,6 @@ func TestTakesOver(t *testing.T) {
 		tc.desired(&d)
 		if got := d.TakesOver(&there); got != tc.want {
 			t.Errorf("%s: %t", name, got)
-		}
-	}
-}
-
-// TestHas: an object goes on with the same Helm release, or with what is applied alike.
-func TestHas(t *testing.T) {
-	release := func(name string) hubv1.HelmReleaseIdentity {
-		return hubv1.HelmReleaseIdentity{Name: name, Namespace: "a", StorageNamespace: "b"}
-	}
-	folder := plan.Observed{Content: plan.Content{Namespace: "a", Folder: "/x"}}
-	elsewhere := plan.Observed{Content: plan.Content{Namespace: "b", Folder: "/x"}}
-	moving := elsewhere
-	moving.AppliedAs = strings.TrimPrefix(folder.Has()[0], "content ")
-	for name, tc := range map[string]struct {
-		there plan.Observed
-		next  plan.Desired
-		left  []string
-	}{
-		"the same release":                      {plan.Observed{Release: release("x")}, plan.Desired{Release: release("x")}, nil},
-		"another release":                       {plan.Observed{Release: release("x")}, plan.Desired{Release: release("y")}, []string{"Helm release b/x"}},
-		"moved there, and Flux has not done it": {plan.Observed{Release: release("y"), InstalledAs: release("x")}, plan.Desired{Release: release("y")}, []string{"Helm release b/x"}},
-		"the same folder":                       {folder, plan.Desired{Content: plan.Content{Namespace: "a", Folder: "/x"}}, nil},
-		"another namespace":                     {folder, plan.Desired{Content: plan.Content{Namespace: "b", Folder: "/x"}}, folder.Has()},
-		"on its way there":                      {moving, plan.Desired{Content: plan.Content{Namespace: "b", Folder: "/x"}}, folder.Has()},
-		"back from its way there":               {moving, plan.Desired{Content: plan.Content{Namespace: "a", Folder: "/x"}}, elsewhere.Has()},
-		"a release where a folder was":          {folder, plan.Desired{Release: release("x")}, folder.Has()},
-	} {
-		left := slices.DeleteFunc(tc.there.Has(), func(s string) bool { return slices.Contains(tc.next.Has(), s) })
-		if !slices.Equal(left, tc.left) {
-			t.Errorf("%s: left %q, want %q", name, left, tc.left)
 		}
 	}
 }

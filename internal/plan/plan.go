@@ -10,10 +10,9 @@
 // it waits for, and has no other effect.
 //
 //  1. Objects that nobody desires leave.
-//  2. Each leaving object gets the first of these that applies. Flux has finished with it: it is decided what becomes
-//     of what it left (finish). A desired object can take its workload over: it is handed over, as soon as the other one
-//     may be created (handOver). Another object has the same Helm release, and stays: it is handed over as well (leaves).
-//     Otherwise package teardown decides, and dependants go first (removal).
+//  2. Each leaving object gets the first of these that applies. A desired object can take its workload over: it is handed
+//     over, as soon as the other one may be created (handOver). Another object has the same Helm release, and stays: it is
+//     handed over as well (leaves). Otherwise package teardown decides, and dependants go first (removal).
 //  3. Frozen objects stay as they are (frozen).
 //  4. Each desired object passes these gates in this order (arrival): it was not made for another cluster; the cluster
 //     is not suspended; the cluster has answered; its dependencies are Ready; every object that delivered the same
@@ -22,15 +21,14 @@
 //
 // # Verbs
 //
-// Create and Update write an object. Suspend and Resume set and unset spec.suspend. Uninstall, LetGo, HandOver and
-// Finish delete an object, and differ in what becomes of its workload: Flux removes it; it stays, and is reported as an
-// orphan; it stays, and another object goes on with it; nothing is left of it. All other verbs leave an object as it is,
-// and say why: Keep, Hold, Ask, AwaitCluster, AwaitDependency, AwaitRemoval, AwaitDependants and AwaitResume.
+// Create and Update write an object. Suspend and Resume set and unset spec.suspend. Uninstall, LetGo and HandOver delete
+// an object, and differ in what becomes of its workload: Flux removes it; it stays, and is reported as an orphan; it
+// stays, and is an orphan until Flux has recorded it for the object that goes on with it. All other verbs leave an object
+// as it is, and say why: Keep, Hold, Ask, AwaitCluster, AwaitDependency, AwaitRemoval, AwaitDependants and AwaitResume.
 //
 // # Invariants
 //
-//   - Every desired object has one step, and so has every other object, unless it is frozen. A name has two steps at
-//     most: that of the object that goes, and then that of the one that comes.
+//   - Every desired object has one step, and so has every other object, unless it is frozen.
 //   - The order of the steps depends on names and on the order of Desired, not on the order of Observed.
 //   - Nothing is created or updated before the cluster has answered, or while it is suspended.
 //   - No workload has two objects: none is created for a workload that another object still has, and no object is
@@ -84,18 +82,14 @@ func Compute(in Input) []Step {
 	}
 	var leaving []Observed
 	for _, o := range in.Observed {
-		if !desired[o.Key] && (o.Finished || !in.Frozen[o.Key]) {
+		if !desired[o.Key] && !in.Frozen[o.Key] {
 			leaving = append(leaving, o)
 		}
 	}
 	steps := in.removals(leaving, observed)
 	steps = append(steps, in.frozen()...)
 	for _, d := range in.Desired {
-		o, s := observed[d.Key], in.arrival(d, observed[d.Key], leaving)
-		if o != nil && o.Finished && s.Verb != Create {
-			steps = append(steps, o.before(s)...)
-		}
-		steps = append(steps, s)
+		steps = append(steps, in.arrival(d, observed[d.Key], leaving))
 	}
 	return steps
 }
@@ -105,9 +99,6 @@ func Compute(in Input) []Step {
 func (in *Input) frozen() []Step {
 	var steps []Step
 	for _, o := range in.Observed {
-		if o.Finished {
-			continue // it stays for nobody
-		}
 		if o.Replaced != "" && in.Frozen[o.Key] {
 			steps = append(steps, Step{Key: o.Key, Addon: o.Addon, Verb: LetGo, Reason: o.Replaced})
 			continue
@@ -145,7 +136,7 @@ func (in *Input) hold(addon string, o *Observed) (Step, bool) {
 // stays returns the step for a desired object that is there and is not brought up to date now: it is let go, or the
 // cluster's suspension comes first; false if neither is so.
 func (in *Input) stays(d Desired, o *Observed) (Step, bool) {
-	if o.Replaced != "" && !(o.Finished && len(o.Left) == 0) {
+	if o.Replaced != "" {
 		return Step{Key: d.Key, Addon: d.Addon, Verb: LetGo, Reason: o.Replaced}, true
 	}
 	s, ok := in.hold(d.Addon, o)
@@ -165,7 +156,7 @@ func (in *Input) stays(d Desired, o *Observed) (Step, bool) {
 
 // gated returns whether a desired object may not be made or updated yet because of its gate. What goes on as it is does not wait for it.
 func (d *Desired) gated(o *Observed) bool {
-	return d.Gate != "" && (o == nil || o.Finished && len(o.Left) == 0 || !d.Once && o.Hash != d.Hash)
+	return d.Gate != "" && (o == nil || !d.Once && o.Hash != d.Hash)
 }
 
 func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
@@ -175,7 +166,7 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 		}
 	}
 	step := Step{Key: d.Key, Addon: d.Addon}
-	gone := o == nil || o.Finished // which is made again, and goes on with what it has left
+	gone := o == nil
 	switch {
 	case gone && in.Suspend != "":
 		step.Verb, step.Reason = AwaitResume, in.Suspend
@@ -190,8 +181,6 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 		step.Verb, step.Reason = AwaitRemoval, "waits for "+replaced(d, leaving)+", which delivered this add-on before, to be gone"
 	case gone && in.stillHas(d) != "":
 		step.Verb, step.Reason = AwaitRemoval, "waits until "+in.stillHas(d)+" does not have the same on the cluster any more"
-	case gone && o != nil && o.Replaced != "":
-		step.Verb, step.Reason = AwaitRemoval, ReplacedReason
 	case gone:
 		step.Verb = Create
 	case o.Deleting:
@@ -216,8 +205,7 @@ func (in *Input) arrival(d Desired, o *Observed, leaving []Observed) Step {
 // there is none. Two at once would fight over the same objects on the cluster.
 func replaced(d Desired, leaving []Observed) string {
 	for _, o := range leaving {
-		ready := o.Finished && (len(o.Left) == 0 || o.Heir == d.Key)
-		if Follows(d, o) && !ready {
+		if Follows(d, o) {
 			return o.Key.String()
 		}
 	}
@@ -229,14 +217,19 @@ func replaced(d Desired, leaving []Observed) string {
 func (in *Input) stillHas(d Desired) string {
 	for i := range in.Observed {
 		o := &in.Observed[i]
-		if o.Key == d.Key || o.Key.Kind != d.Key.Kind || o.Foreign || o.Finished || in.outranks(d.Key, o.Key) {
+		if o.Key == d.Key || o.Key.Kind != d.Key.Kind || o.Foreign || in.outranks(d.Key, o.Key) {
 			continue
 		}
-		if d.sameRelease(o) || d.Release.Name == "" && o.AppliedAs != "" && o.AppliedAs == d.hash() {
+		if d.sameRelease(o) || d.Release.Name == "" && (o.AppliedAs != "" && o.AppliedAs == d.hash() || o.Content == d.Content && in.moves(o)) {
 			return o.Key.String()
 		}
 	}
 	return ""
+}
+
+// moves returns whether an object is to apply something else, or elsewhere.
+func (in *Input) moves(o *Observed) bool {
+	return slices.ContainsFunc(in.Desired, func(d Desired) bool { return d.Key == o.Key && d.Moves(o) })
 }
 
 // Follows returns whether a desired object delivers what another one did.

@@ -28,10 +28,8 @@ const (
 	Uninstall Verb = "Uninstall"
 	// LetGo: suspend it, and delete it. What it has applied stays on the cluster.
 	LetGo Verb = "LetGo"
-	// HandOver it: as LetGo, but another object goes on with what it leaves.
+	// HandOver it: as LetGo, but another object goes on with what it leaves. It is an orphan until Flux has recorded that.
 	HandOver Verb = "HandOver"
-	// Finish it: Flux has finished with it, and nothing is left of it that is not another object's.
-	Finish Verb = "Finish"
 	// AwaitDependants: it is to go, after others that depend on it.
 	AwaitDependants Verb = "AwaitDependants"
 	// Ask the set's removal guard: it is to go, or to be reinstalled, and stays as it is until that is granted.
@@ -39,6 +37,9 @@ const (
 	// Hold it: it is to go, but not yet.
 	Hold Verb = "Hold"
 )
+
+// Orphans returns whether what the object has applied belongs to no Flux object after it.
+func (v Verb) Orphans() bool { return v == LetGo || v == HandOver }
 
 // Writes returns whether the verb writes what is desired.
 func (v Verb) Writes() bool { return v == Create || v == Update }
@@ -62,7 +63,7 @@ func (s Step) Leaving() bool {
 	switch s.Verb {
 	case Ask:
 		return s.Reinstall == nil
-	case Uninstall, LetGo, HandOver, Finish, AwaitDependants, Hold:
+	case Uninstall, LetGo, HandOver, AwaitDependants, Hold:
 		return true
 	}
 	return false

@@ -361,7 +361,7 @@ func (i *Item) desired() plan.Desired {
 func (i *Item) observed() plan.Observed {
 	w := &i.wanted
 	return plan.Observed{Key: i.Key, Addon: w.Addon, Set: i.label(), Hash: w.Hash, Labels: i.Manifest.GetLabels(), Release: i.Release,
-		Content: i.Content, Chart: w.Chart, Generation: 1, Applied: 1, Noted: true}
+		Content: i.Content, Chart: w.Chart, Generation: 1, Applied: 1}
 }
 
 // label is the set's name as labels have it.

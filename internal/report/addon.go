@@ -27,10 +27,9 @@ func Addon(c *Cluster, d *Delivery, s Step) (hubv1.AddonStatus, bool) {
 	return d.arriving(c, &s, c.Objects[s.Key]), true
 }
 
-// leaving returns the status of an add-on whose object is to go. What is left of a finished object is the business of
-// the one that takes it over, and that one reports on it.
+// leaving returns the status of an add-on whose object is to go.
 func (d *Delivery) leaving(s *Step, o *Object) (hubv1.AddonStatus, bool) {
-	if !d.owns(o) || o.Foreign || s.Verb == plan.Finish || o.Finished && s.Verb == plan.HandOver {
+	if !d.owns(o) || o.Foreign {
 		return hubv1.AddonStatus{}, false
 	}
 	a := s.status()
@@ -41,8 +40,11 @@ func (d *Delivery) leaving(s *Step, o *Object) (hubv1.AddonStatus, bool) {
 	switch {
 	case s.Err != nil:
 		a.Message = s.Err.Error()
-	case s.Verb == plan.LetGo:
+	case s.Verb.Orphans():
 		a.State, a.Message = hubv1.AddonOrphaned, s.Left
+		if s.Verb == plan.HandOver {
+			a.TakenOverBy = &hubv1.FluxObjectReference{Kind: s.To.Kind, Namespace: s.To.Namespace, Name: s.To.Name}
+		}
 	case s.Verb == plan.Uninstall && a.Message == "":
 		a.Message = "Flux is uninstalling it"
 	}
@@ -60,9 +62,6 @@ func (s *Step) status() hubv1.AddonStatus {
 func (d *Delivery) arriving(c *Cluster, s *Step, o *Object) hubv1.AddonStatus {
 	a := s.status()
 	a.Removal = d.asks(s, o)
-	if o != nil && o.Finished {
-		o = nil // it is made again
-	}
 	if !s.Wanted.DefaultRelease && s.Wanted.Kind == fluxspec.HelmReleaseKind {
 		a.Release = &s.Wanted.Release
 	}

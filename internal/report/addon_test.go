@@ -54,10 +54,6 @@ func TestAddonArrives(t *testing.T) {
 			verb: plan.Create, out: report.Outcome{Applied: 1}, none: true,
 			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, AppliedGeneration: 1, Message: "why"},
 		},
-		"MadeAgain": {
-			verb: plan.Create, out: report.Outcome{Applied: 1}, change: func(o *report.Object) { o.Finished = true },
-			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, AppliedGeneration: 1, Message: "why"},
-		},
 		"Ready": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3},
 			want: hubv1.AddonStatus{State: hubv1.AddonReady, AppliedGeneration: 3, Version: "1.0.0"},
@@ -349,11 +345,12 @@ func TestAddonLeaves(t *testing.T) {
 			verb: plan.Ask, out: report.Outcome{Applied: 3},
 			want: hubv1.AddonStatus{State: hubv1.AddonHeld, Reason: hubv1.DroppedReason, AppliedGeneration: 3, Message: "why", Removal: granted[0]},
 		},
-		"Waits":                       {verb: plan.Hold, want: hubv1.AddonStatus{State: hubv1.AddonRemoving, Message: "why"}},
-		"WaitsForDependants":          {verb: plan.AwaitDependants, want: hubv1.AddonStatus{State: hubv1.AddonRemoving, Message: "why"}},
-		"HandedOver":                  {verb: plan.HandOver, want: hubv1.AddonStatus{State: hubv1.AddonRemoving, Message: "why"}},
-		"HandedOverAndFinished":       {verb: plan.HandOver, change: func(o *report.Object) { o.Finished = true }, others: true},
-		"NothingIsLeft":               {verb: plan.Finish, change: func(o *report.Object) { o.Finished = true }, others: true},
+		"Waits":              {verb: plan.Hold, want: hubv1.AddonStatus{State: hubv1.AddonRemoving, Message: "why"}},
+		"WaitsForDependants": {verb: plan.AwaitDependants, want: hubv1.AddonStatus{State: hubv1.AddonRemoving, Message: "why"}},
+		"HandedOver": {
+			verb: plan.HandOver, out: report.Outcome{Left: "left"},
+			want: hubv1.AddonStatus{State: hubv1.AddonOrphaned, Message: "left", TakenOverBy: &hubv1.FluxObjectReference{}},
+		},
 		"AnotherDeliverys":            {verb: plan.Uninstall, change: func(o *report.Object) { o.Delivery = other.Name }, others: true},
 		"OfTheNameInAnotherNamespace": {verb: plan.Uninstall, change: func(o *report.Object) { o.Key.Namespace = "team" }, others: true},
 		"SomebodyWroteItByHand":       {verb: plan.HandOver, change: func(o *report.Object) { o.Foreign = true }, others: true},

@@ -14,6 +14,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
 // State returns the state of an add-on and a message, from its status before and the state of its object. applied is
@@ -71,13 +72,13 @@ func (d *Delivery) staying(c *Cluster) []hubv1.AddonStatus {
 
 // stays returns whether an object of the delivery stays as it is.
 func (d *Delivery) stays(o *Object) bool {
-	return d.owns(o) && !o.Finished && !o.Yields && o.Replaced == "" && (d.holds(o.Addon) || o.Awaited != "")
+	return d.owns(o) && !o.Yields && o.Replaced == "" && (d.holds(o.Addon) || o.Awaited != "")
 }
 
 // excludedYet returns whether an object stays of an add-on that is excluded, because the revision is another version's
 // of the hub. To say no more than that it is excluded would hide from the removal guard that it is there.
 func (d *Delivery) excludedYet(o *Object) bool {
-	if !d.Frozen || d.Result == nil || !d.owns(o) || o.Finished || o.Replaced != "" {
+	if !d.Frozen || d.Result == nil || !d.owns(o) || o.Replaced != "" {
 		return false
 	}
 	_, excluded := d.Result.Excluded[o.Addon]
@@ -154,19 +155,34 @@ func (d *Delivery) gone(c *Cluster, now []hubv1.AddonStatus) []hubv1.AddonStatus
 
 // orphan returns the status of an add-on that was let go and has no object any more, and false for one that was not.
 // An object that is there, and stays, has not gone: another set of the namespace delivers it now. The hub may have let
-// the add-on go a moment ago, so that its status does not say so yet.
+// the add-on go a moment ago, so that its status does not say so yet. Somebody else may have deleted a suspended object, as with its
+// namespace.
 func (c *Cluster) orphan(a hubv1.AddonStatus, k plan.Key) (hubv1.AddonStatus, bool) {
 	left, removed := "", false
 	if c.Removed != nil {
 		left, removed = c.Removed(k)
 	}
 	switch o := c.Objects[k]; {
-	case o != nil && !o.Deleting && !removed:
+	case o != nil && !o.Deleting && !removed, c.recorded(a.TakenOverBy):
 		return a, false
 	case a.State == hubv1.AddonOrphaned:
 		return a, true
-	case left != "":
-		return hubv1.AddonStatus{Name: a.Name, Kind: a.Kind, Object: a.Object, State: hubv1.AddonOrphaned, Message: left}, true
+	case left == "" && !removed && o == nil && keptSuspended(a.State):
+		left = teardown.DeletedSuspended
 	}
-	return a, false
+	return hubv1.AddonStatus{Name: a.Name, Kind: a.Kind, Object: a.Object, State: hubv1.AddonOrphaned, Message: left}, left != ""
+}
+
+// keptSuspended returns whether the Flux object of an add-on in a state is suspended, or Flux does not reach its cluster.
+func keptSuspended(state hubv1.AddonState) bool {
+	return state == hubv1.AddonPaused || state == hubv1.AddonSuspended || state == hubv1.AddonUnreachable
+}
+
+// recorded returns whether Flux has recorded for an object what that goes on with.
+func (c *Cluster) recorded(by *hubv1.FluxObjectReference) bool {
+	if by == nil {
+		return false
+	}
+	o := c.Objects[plan.Key{Kind: by.Kind, Namespace: by.Namespace, Name: by.Name}]
+	return o != nil && !o.Deleting && o.State.Version != ""
 }

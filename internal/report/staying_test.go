@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/report"
 	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
 // TestStaying: the add-ons of a delivery that no step is about, and what is said of them.
@@ -117,7 +118,6 @@ func TestStaying(t *testing.T) {
 		}},
 		"Withdrawn":        {delivery: both(unrendered, func(d *report.Delivery) { d.Leaving = true })},
 		"AnotherDeliverys": {delivery: unrendered, object: func(o *report.Object) { o.Delivery = other.Name }},
-		"Finished":         {delivery: unrendered, object: func(o *report.Object) { o.Finished = true }},
 		"Yields":           {delivery: unrendered, object: func(o *report.Object) { o.Yields = true }},
 		"OfAnotherCluster": {delivery: unrendered, object: func(o *report.Object) { o.Replaced = "another cluster" }},
 		"Rendered":         {},
@@ -195,11 +195,15 @@ func TestState(t *testing.T) {
 func TestGone(t *testing.T) {
 	orphan := hubv1.AddonStatus{Name: "a", Kind: addonKey.Kind, Object: addonKey.Name, State: hubv1.AddonOrphaned, Message: "told"}
 	paused := hubv1.AddonStatus{Name: "a", Kind: addonKey.Kind, Object: addonKey.Name, State: hubv1.AddonPaused, AppliedGeneration: 1}
+	removing := paused
+	removing.State = hubv1.AddonRemoving
+	takenOver := orphan
+	takenOver.Object, takenOver.TakenOverBy = "old", &hubv1.FluxObjectReference{Kind: addonKey.Kind, Namespace: addonKey.Namespace, Name: addonKey.Name}
 	// others returns the object, which is another delivery's now.
 	others := func(deleting bool) *report.Object {
 		return objectOf(func(o *report.Object) { o.Delivery, o.Deleting = other.Name, deleting })
 	}
-	handedOver, letGo := "", "left"
+	uninstalled, letGo := "", "left"
 	for name, tc := range map[string]struct {
 		before hubv1.AddonStatus
 		object *report.Object
@@ -210,9 +214,12 @@ func TestGone(t *testing.T) {
 		says string
 	}{
 		"Orphan":                   {before: orphan, says: "told"},
-		"Uninstalled":              {before: paused},
+		"Uninstalled":              {before: removing},
+		"DeletedBySomebodyElse":    {before: paused, says: teardown.DeletedSuspended},
 		"LetGoAMomentAgo":          {before: paused, removed: &letGo, says: "left"},
-		"HandedOverAMomentAgo":     {before: paused, removed: &handedOver},
+		"UninstalledAMomentAgo":    {before: paused, removed: &uninstalled},
+		"TakenOver":                {before: takenOver, object: objectOf(func(o *report.Object) { o.Delivery, o.State.Version = other.Name, "" }), says: "told"},
+		"TakenOverAndRecorded":     {before: takenOver, object: others(false)},
 		"AnotherDeliveryGoesOn":    {before: paused, object: others(false)},
 		"AnotherGoesOnWithOrphan":  {before: orphan, object: others(false)},
 		"OrphanIsBeingDeleted":     {before: orphan, object: others(true), says: "told"},

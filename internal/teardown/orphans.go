@@ -18,8 +18,8 @@ const (
 	maxWaiting = 200
 )
 
-// Orphans updates a list of orphans from deliveries: it adds what they have let go, and takes off what they deliver
-// again. The newest come first. It returns how many of the oldest the list names no more. One whose delivery is still
+// Orphans updates a list of orphans from deliveries: it adds what they have let go, and takes off what Flux has recorded
+// for them again. The newest come first. It returns how many of the oldest the list names no more. One whose delivery is still
 // there is not left out, since the delivery waits until it is named: so each is counted once. scope names the scope of a
 // namespace, in which the names of add-ons are unique on a cluster; nil if all are in one.
 func Orphans(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery,
@@ -33,9 +33,12 @@ func Orphans(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery,
 				o := OrphanOf(&deliveries[i], a)
 				old = slices.DeleteFunc(old, func(old hubv1.Orphan) bool { return sameOrphan(old, o) })
 				waiting = append(waiting, o)
-			case len(old) > 0 && a.AppliedGeneration > 0 && a.State != hubv1.AddonRemoving:
+			case len(old) > 0 && a.Version != "" && a.State != hubv1.AddonRemoving:
 				o := OrphanOf(&deliveries[i], a)
-				old = slices.DeleteFunc(old, func(old hubv1.Orphan) bool { return sameAddon(old, o, scope) })
+				by := hubv1.FluxObjectReference{Kind: a.Kind, Namespace: deliveries[i].Namespace, Name: a.Object}
+				old = slices.DeleteFunc(old, func(old hubv1.Orphan) bool {
+					return sameAddon(old, o, scope) || old.TakenOverBy != nil && *old.TakenOverBy == by
+				})
 			}
 		}
 	}
@@ -65,7 +68,7 @@ func OrphanOf(d *hubv1.AddonDelivery, a hubv1.AddonStatus) hubv1.Orphan {
 	o := hubv1.Orphan{
 		Cluster:  d.Spec.RegistrationRef.Key().String(),
 		AddonSet: d.SetKey().String(),
-		Addon:    a.Name, Message: a.Message,
+		Addon:    a.Name, Message: a.Message, TakenOverBy: a.TakenOverBy,
 	}
 	if a.Since != nil {
 		o.Since = metav1.NewTime(a.Since.Truncate(1e9)) // as an API server keeps it

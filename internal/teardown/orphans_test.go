@@ -46,11 +46,11 @@ func TestOrphans(t *testing.T) {
 		"NewestFirst":        {nil, []string{"two base a", "one base a", "one base b"}},
 		"TheSameAgain":       {[]hubv1.AddonDelivery{deliveryOf("base", "one", orphaned("a", time.Minute))}, []string{"two base a", "one base a", "one base b"}},
 		"LetGoASecondTime":   {[]hubv1.AddonDelivery{deliveryOf("base", "one", orphaned("b", 0))}, []string{"one base b", "two base a", "one base a"}},
-		"DeliveredAgain":     {[]hubv1.AddonDelivery{deliveryOf("other", "one", hubv1.AddonStatus{Name: "a", State: hubv1.AddonProgressing, AppliedGeneration: 1})}, []string{"two base a", "one base b"}},
+		"DeliveredAgain":     {[]hubv1.AddonDelivery{deliveryOf("other", "one", hubv1.AddonStatus{Name: "a", State: hubv1.AddonProgressing, AppliedGeneration: 1, Version: "1"})}, []string{"two base a", "one base b"}},
 		"NotDeliveredYet":    {[]hubv1.AddonDelivery{deliveryOf("base", "one", hubv1.AddonStatus{Name: "a", State: hubv1.AddonWaitingForCluster})}, []string{"two base a", "one base a", "one base b"}},
-		"AnotherOneIsThere":  {[]hubv1.AddonDelivery{deliveryOf("base", "one", hubv1.AddonStatus{Name: "c", State: hubv1.AddonReady, AppliedGeneration: 1})}, []string{"two base a", "one base a", "one base b"}},
-		"OneThatIsRemoved":   {[]hubv1.AddonDelivery{deliveryOf("base", "one", hubv1.AddonStatus{Name: "a", State: hubv1.AddonRemoving, AppliedGeneration: 1})}, []string{"two base a", "one base a", "one base b"}},
-		"AllDeliveredAgain?": {[]hubv1.AddonDelivery{deliveryOf("base", "two", hubv1.AddonStatus{Name: "b", State: hubv1.AddonReady, AppliedGeneration: 1})}, []string{"two base a", "one base a", "one base b"}},
+		"AnotherOneIsThere":  {[]hubv1.AddonDelivery{deliveryOf("base", "one", hubv1.AddonStatus{Name: "c", State: hubv1.AddonReady, AppliedGeneration: 1, Version: "1"})}, []string{"two base a", "one base a", "one base b"}},
+		"OneThatIsRemoved":   {[]hubv1.AddonDelivery{deliveryOf("base", "one", hubv1.AddonStatus{Name: "a", State: hubv1.AddonRemoving, AppliedGeneration: 1, Version: "1"})}, []string{"two base a", "one base a", "one base b"}},
+		"AllDeliveredAgain?": {[]hubv1.AddonDelivery{deliveryOf("base", "two", hubv1.AddonStatus{Name: "b", State: hubv1.AddonReady, AppliedGeneration: 1, Version: "1"})}, []string{"two base a", "one base a", "one base b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list, _ := teardown.Orphans(first, tc.deliveries, nil)
@@ -64,13 +64,27 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
+// TestOrphansTakenOver: what another object goes on with is an orphan until Flux has recorded it there.
+func TestOrphansTakenOver(t *testing.T) {
+	by := &hubv1.FluxObjectReference{Kind: "HelmRelease", Namespace: "flux-system", Name: "one-new"}
+	old := orphaned("old", time.Minute)
+	old.TakenOverBy = by
+	list, _ := teardown.Orphans(nil, []hubv1.AddonDelivery{deliveryOf("base", "one", old)}, nil)
+	for version, want := range map[string]int{"": 1, "1.0.0": 0} {
+		is := hubv1.AddonStatus{Name: "new", State: hubv1.AddonProgressing, Kind: by.Kind, Object: by.Name, AppliedGeneration: 1, Version: version}
+		if got, _ := teardown.Orphans(list, []hubv1.AddonDelivery{deliveryOf("other", "one", is)}, nil); len(got) != want {
+			t.Errorf("version %q: %v", version, got)
+		}
+	}
+}
+
 // An add-on of a Team has the name of one that the platform has left. They are two, and each is forgotten only for its own.
 func TestOrphansOfOtherScopes(t *testing.T) {
 	in := func(namespace string, d hubv1.AddonDelivery) hubv1.AddonDelivery {
 		d.Namespace = namespace
 		return d
 	}
-	ready := hubv1.AddonStatus{Name: "logs", State: hubv1.AddonReady, AppliedGeneration: 1}
+	ready := hubv1.AddonStatus{Name: "logs", State: hubv1.AddonReady, AppliedGeneration: 1, Version: "1"}
 	scope := func(namespace string) string { // of two platform namespaces, and Teams
 		if namespace == "flux-system" || namespace == "platform" {
 			return ""

@@ -162,6 +162,9 @@ type Facts struct {
 	Guarded bool
 }
 
+// DeletedSuspended says why an add-on is an orphan whose Flux object somebody else has deleted: Flux removes nothing of what is suspended.
+const DeletedSuspended = "its Flux object was deleted, and Flux has not removed it: it was suspended"
+
 // Addon decides how an add-on leaves a cluster.
 func Addon(f Facts) Decision {
 	switch {

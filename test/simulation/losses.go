@@ -153,18 +153,6 @@ func (w *World) noteOverwritten(write apiserver.Write) {
 	w.wrote[uid] = w.at
 }
 
-// noteCutOff is called after every write. An object that somebody has deleted, and whose add-on stays, is made again as soon as it is gone.
-// A hub that dies between the two makes it again after its restart; if the add-on is dropped just then, nothing is reported (ADR 23).
-func (w *World) noteCutOff(write apiserver.Write) {
-	if w.at == nil || !w.at.dead || !isFlux(write.Key) || write.New != nil || !w.deleted[nested(write.Old, "metadata", "uid")] {
-		return
-	}
-	_, name, _ := strings.Cut(setNameOf(write.Old), "/")
-	if s := w.sets[name]; s != nil && s.addon(apiserver.Label(write.Old, hubv1.AddonLabel)) != nil {
-		w.cutOff[nested(write.Old, "metadata", "uid")] = true
-	}
-}
-
 // forget is called at rest: caches are complete, nothing is queued, and a minute has passed since the last edit. The
 // hub has seen what is wanted then. If it is removed later, nobody has asked for that, whatever was wanted before.
 // What was leaving before it was wanted again may leave: Flux may already be at it.
@@ -296,7 +284,8 @@ func chartKey(o apiserver.Object) apiserver.Key {
 	return keyOf(kind, namespace, name)
 }
 
-// editedAway returns whether the set that has brought a workload asks for another one under that name. The edit reaches a paused cluster
+// editedAway returns whether the set that has brought a workload asks for another one under that name, or under the one that it has given
+// it since. The edit reaches a paused cluster
 // later, also if somebody else wants the workload by then, who waits for that set to leave.
 func (w *World) editedAway(work *workload) bool {
 	namespace, name, _ := strings.Cut(work.set, "/")
@@ -304,8 +293,10 @@ func (w *World) editedAway(work *workload) bool {
 	if s == nil || s.namespace != namespace {
 		return false
 	}
-	a := s.addon(work.addon)
-	return a != nil && !(claim{s, *a}).fits(work)
+	if a := s.addon(work.addon); a != nil {
+		return !(claim{s, *a}).fits(work)
+	}
+	return slices.ContainsFunc(s.addons, func(a addon) bool { return (claim{s, a}).goesOnWith(work) && !(claim{s, a}).fits(work) })
 }
 
 // wasAnother returns whether an object that is not active, for example of a registration that has not answered since

@@ -112,7 +112,7 @@ func (w *World) checkDeletions() {
 			if nested(o, "kind") == "ServiceAccount" && w.twinServes(o) {
 				continue // as does the twin of a ServiceAccount, without which Flux would remove nothing
 			}
-			if w.unseen(o) || w.heirWaits(o) {
+			if w.unseen(o) {
 				continue
 			}
 			if nested(o, "metadata", "deletionTimestamp") != nil && !w.waitsForHeir(o) {
@@ -199,9 +199,8 @@ func (w *World) checkDelivered() {
 		conditions, _ := nested(o, "status", "conditions").([]any)
 		ready := len(conditions) > 0 && nested(conditions[0], "status") == "True"
 		key, _ := index.Registration(fmt.Sprint(nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation)))
-		excused := w.heirFails(o) // of what Flux has finished with, nobody says that it is Ready
 		c := w.cluster(key.Name)
-		if c != nil && w.serves(c) && !ready && !excused && !w.waitsForStalled(c, o) && !w.leftToFlux(c, k) && !w.chartless(c, k) {
+		if c != nil && w.serves(c) && !ready && !w.waitsForStalled(c, o) && !w.leftToFlux(c, k) && !w.chartless(c, k) {
 			w.violated("convergence", "%s is not Ready: %v", k, conditions)
 		}
 	}
@@ -263,7 +262,7 @@ func (w *World) taken(c *cluster, cl claim) bool {
 	return false
 }
 
-// checkLeft: what runs on a cluster without an owner has been reported.
+// checkLeft: what runs on a cluster without an owner has been reported, unless somebody past the policies has deleted its Flux object.
 func (w *World) checkLeft() {
 	for _, c := range w.clusters {
 		if c.gone {
@@ -271,7 +270,7 @@ func (w *World) checkLeft() {
 		}
 		for _, name := range sortedKeys(c.workloads) {
 			work := c.workloads[name]
-			if !w.lives(work.ownerUID) && !w.told(c, work) && !w.cutOff[work.ownerUID] && !w.heirFails(w.object(work.ownerUID)) {
+			if !w.lives(work.ownerUID) && !w.deleted[work.ownerUID] && !w.told(c, work) {
 				w.violated("orphans", "%s stays on %s without an owner (add-on %s of %s), and nothing says so", name, c.name, work.addon, work.set)
 			}
 			if w.lives(work.ownerUID) && !w.wantedThere(c, work) && w.some(c, w.serves) && !w.unnoted(work) &&

@@ -13,13 +13,13 @@ import (
 
 // What stays at rest though nobody wants it, or waits for ever, and says so.
 
-// unseen returns whether a Flux object that a user has deleted, or that waits for another one to take over what it has, is for a
+// unseen returns whether a Flux object that a user has deleted is for a
 // cluster that is gone, and whose registration has not seen its origin, for example because it was just made again; or
 // was not made again any more, and the delivery says so, or somebody has deleted that as well. Absence removes nothing: as without the
 // hub, Flux tries to uninstall it until somebody deletes the registration, or the delivery.
 func (w *World) unseen(o apiserver.Object) bool {
-	c, heir := w.registrationOf(o), nested(o, "metadata", "annotations", hubv1.HeirAnnotation)
-	if c == nil || !w.deleted[nested(o, "metadata", "uid")] && heir == nil || !w.unreachable(c) {
+	c := w.registrationOf(o)
+	if c == nil || !w.deleted[nested(o, "metadata", "uid")] || !w.unreachable(c) {
 		return false
 	}
 	reg := w.registered(c)
@@ -30,39 +30,6 @@ func (w *World) unseen(o apiserver.Object) bool {
 		return d == nil || status.Reason(typed(w, d, &hubv1.AddonDelivery{}), hubv1.ReadyCondition) == hubv1.RegistrationNotFoundReason
 	}
 	return reg.Spec.OriginRef != nil && !reg.SawOrigin()
-}
-
-// heirWaits returns whether an object that Flux has finished with is kept for another one, which waits for an add-on that does not render,
-// or does not render itself.
-func (w *World) heirWaits(o apiserver.Object) bool {
-	if w.heirFails(o) {
-		return true
-	}
-	heir, _ := nested(o, "metadata", "annotations", hubv1.HeirAnnotation).(string)
-	return heir != "" && slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
-		return slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
-			return a.State == hubv1.AddonWaitingForDependency && strings.HasSuffix(heir, d.Namespace+"/"+a.Object) &&
-				strings.Contains(a.Message, "cannot be rendered")
-		})
-	})
-}
-
-// heirFails returns whether what an object that Flux has finished with has left is to go over to an add-on that does not render, and the
-// object's delivery says so.
-func (w *World) heirFails(o apiserver.Object) bool {
-	r := w.registrationOf(o)
-	if o == nil || r == nil || held(o, fluxFinalizer) {
-		return false
-	}
-	namespace, _ := nested(o, "metadata", "namespace").(string)
-	has := &workload{set: setNameOf(o), addon: apiserver.Label(o, hubv1.AddonLabel)}
-	fails := func(cl claim) bool { return w.fails(r, cl) && cl.goesOnWith(has) }
-	return slices.ContainsFunc(w.claims(r, namespace), fails) && slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
-		mine := d.Namespace == namespace && d.Name == nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation)
-		return mine && slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
-			return a.Object == nested(o, "metadata", "name") && strings.Contains(a.Message, "is to take it over, and cannot be delivered here now")
-		})
-	})
 }
 
 // staysAnyway returns whether a workload that nobody wants stays all the same: it is awaited, its delivery is of an older epoch, who

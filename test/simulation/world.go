@@ -104,9 +104,9 @@ type World struct {
 	away bool
 	// wasReady are the UIDs of Flux objects that have been Ready, and suspended those of the ones that a user has suspended.
 	wasReady, suspended map[any]bool
-	// deleted are the UIDs of Flux objects that users have deleted. cutOff are those of them that a process let go as its last deed.
-	deleted, cutOff map[any]bool
-	violations      []Violation
+	// deleted are the UIDs of Flux objects that users have deleted.
+	deleted    map[any]bool
+	violations []Violation
 	// brokeGlass is true if users act as members of the break-glass group, and rescues while a tool does. fenceless is true while something
 	// is written past all policies. denied is what the policies have denied to users.
 	brokeGlass, rescues, fenceless bool
@@ -151,7 +151,7 @@ func newWorld() *World {
 		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}, begun: map[apiserver.Key]int64{},
 			waiting: map[apiserver.Key]waited{},
 			uids:    map[any]apiserver.Key{}},
-		orphans: map[string]orphan{}, deleted: map[any]bool{}, cutOff: map[any]bool{}, deselected: map[any]bool{},
+		orphans: map[string]orphan{}, deleted: map[any]bool{}, deselected: map[any]bool{},
 		unselected: map[[2]string]unselected{},
 		wasReady:   map[any]bool{}, suspended: map[any]bool{},
 		chartsGone: map[apiserver.Key]time.Time{}, identities: map[any]identified{}, granted: map[apiserver.Key]time.Time{},
@@ -266,7 +266,6 @@ func (w *World) noticed(write apiserver.Write) {
 	}
 	w.noteRollouts(write)
 	w.noteOverwritten(write)
-	w.noteCutOff(write)
 	if write.Actor == "user" || write.Actor == "flux" {
 		return
 	}

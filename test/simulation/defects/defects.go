@@ -48,7 +48,6 @@ var Scripts = map[string]string{
 	"rights-gone":               "team-loses-a-paused-cluster",
 	"revision-unknown":          "moved-to-a-revision-that-the-cache-does-not-have",
 	"mark-too-old":              "break-glass/a-folder-that-is-not-applied-yet-is-paused-and-an-upgrade-follows",
-	"heir-may-never-come":       "break-glass/renamed-and-what-it-depends-on-cannot-be-rendered",
 	"last-has-it":               "registered-twice-and-both-stay",
 	"uninstalled-after-all":     "unregistered-beside-a-twin-and-registered-again",
 	"back-unseen":               "break-glass/its-registration-is-deleted-before-the-secret-is-seen-again",
@@ -97,15 +96,13 @@ var Defects = []Defect{
 	}},
 	{"half-applied", "A Kustomization that failed half way is uninstalled, and what it had applied is not told", "orphans", []Edit{
 		{"controllers/delivery/wary.go", "\tcase fluxstate.Unnoted(k) != \"\":", "\tcase false && fluxstate.Unnoted(k) != \"\":"},
-		{"controllers/delivery/wary.go", "\tif owed == \"\" {", "\tif o != nil {"},
-		{"controllers/delivery/finished.go", "noted, tried, never := fluxstate.Remains(obj)\n\to.Left", "noted, _, never := fluxstate.Remains(obj)\n\ttried := false\n\to.Left"},
 	}},
 	{"account-gone", "The ServiceAccount that Flux removes with is gone before the removal", "orphans", []Edit{
 		{"controllers/delivery/wary.go", "\tif o.account == \"\" {", "\tif o.account != \"never\" {"},
 		{"controllers/sharedobjects/keeper.go", "\tif obj.GetKind() != index.ServiceAccount {\n\t\treturn obj", "\tif obj != nil {\n\t\treturn obj"},
 	}},
 	{"two-at-once", "A new object is made before the one that delivered the same is gone", "loss", []Edit{
-		{"internal/plan/plan.go", "\tfor _, o := range leaving {\n\t\tready := o.Finished", "\tfor _, o := range leaving[:0] {\n\t\tready := o.Finished"},
+		{"internal/plan/plan.go", "\tfor _, o := range leaving {\n\t\tif Follows(d, o) {", "\tfor _, o := range leaving[:0] {\n\t\tif Follows(d, o) {"},
 	}},
 	{"terminating-secret", "A kubeconfig Secret that is Terminating counts as a cluster that is deleted", "loss", []Edit{
 		{"internal/origin/policy.go", "moving || deleted && k.IsCluster()", "moving || deleted"},
@@ -189,9 +186,6 @@ var Defects = []Defect{
 	}},
 	{"mark-too-old", "Of a suspended Kustomization, a hub that starts later takes for applied what it is to apply", "orphans", []Edit{
 		{"internal/plan/place.go", "func (o *Observed) MarkSuspended() string {\n", "func (o *Observed) MarkSuspended() string {\n\tif o.AppliedAs != \"\" {\n\t\treturn o.Mark\n\t}\n"},
-	}},
-	{"heir-may-never-come", "What a deleted Flux object has left waits, unsaid, for an add-on that may never come", "orphans", []Edit{
-		{"internal/plan/finish.go", "\tcase gate != \"\": // it", "\tcase false && gate != \"\": // it"},
 	}},
 	{"last-has-it", "The last registration of a cluster has it, and not the first", "status", []Edit{
 		{"internal/precedence/precedence.go", "return cmp.Or(since(a).Compare(since(b))", "return cmp.Or(since(b).Compare(since(a))"},

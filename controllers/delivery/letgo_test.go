@@ -13,9 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
-	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/plan"
 )
@@ -23,16 +21,15 @@ import (
 // TestLeftSaysWhatFluxHasBegun: a worker of Flux that had begun to uninstall when the cluster stopped answering may go on after the object is let go.
 func TestLeftSaysWhatFluxHasBegun(t *testing.T) {
 	for name, tc := range map[string]struct {
-		deleting, finished, begun bool
+		deleting, begun bool
 	}{
 		"LetGoAtOnce":         {},
 		"WasBeingUninstalled": {deleting: true, begun: true},
-		"FluxIsDone":          {deleting: true, finished: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := fake.NewClientBuilder().WithScheme(hubscheme.New()).Build()
 			k := plan.Key{Kind: fluxspec.KustomizationKind, Namespace: "flux-system", Name: "one"}
-			o := &object{Observed: plan.Observed{Key: k, Deleting: tc.deleting, Finished: tc.finished}}
+			o := &object{Observed: plan.Observed{Key: k, Deleting: tc.deleting}}
 			r := &Reconciler{Client: api, Live: api}
 			got, err := r.left(t.Context(), &cluster{objects: map[plan.Key]*object{k: o}}, plan.Step{Key: k, Verb: plan.LetGo, Reason: "the cluster is gone"})
 			if err != nil || strings.Contains(got, "Flux had begun to uninstall it") != tc.begun {
@@ -42,7 +39,7 @@ func TestLeftSaysWhatFluxHasBegun(t *testing.T) {
 	}
 }
 
-// TestLetGo: what is let go does not wait for a worker of Flux that hangs, and what is uninstalled does. What Flux is done with goes, unless another object is to take over from it.
+// TestLetGo: what is let go does not wait for a worker of Flux that hangs, and what is uninstalled does.
 func TestLetGo(t *testing.T) {
 	scheme := hubscheme.New()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -59,10 +56,7 @@ func TestLetGo(t *testing.T) {
 		"JustDeleted":    {verb: plan.LetGo, since: 3 * time.Second, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}, again: 7 * time.Second},
 		"SomebodyElse's": {verb: plan.LetGo, since: time.Minute, finalizers: []string{fluxFinalizer, "example.org/theirs"}, left: []string{"example.org/theirs"}},
 		"Uninstall":      {verb: plan.Uninstall, since: time.Hour, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}},
-		"HandOver":       {verb: plan.HandOver, since: time.Hour, finalizers: []string{fluxFinalizer, hubv1.FluxObjectFinalizer}, left: []string{hubv1.FluxObjectFinalizer}},
-		"HandOverAwaits": {verb: plan.HandOver, since: time.Hour, finalizers: []string{hubv1.FluxObjectFinalizer}, left: []string{hubv1.FluxObjectFinalizer}},
-		"Finished":       {verb: plan.Finish, finalizers: []string{hubv1.FluxObjectFinalizer}, gone: true},
-		"Released":       {verb: plan.LetGo, finalizers: []string{hubv1.FluxObjectFinalizer}, gone: true},
+		"HandOver":       {verb: plan.HandOver, since: time.Hour, finalizers: []string{fluxFinalizer}, gone: true},
 		"AnotherOne":     {verb: plan.LetGo, since: time.Minute, another: true, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}},
 	} {
 		for _, kind := range []string{fluxspec.HelmReleaseKind, fluxspec.KustomizationKind} {
@@ -75,7 +69,7 @@ func TestLetGo(t *testing.T) {
 				obj.SetDeletionTimestamp(&deleted)
 				api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(obj).Build()
 				r := &Reconciler{Client: api, Live: api, Clock: clock.NewFakePassiveClock(now)}
-				known := &object{uid: "this", deleted: deleted.Time, Observed: plan.Observed{Key: k, Finished: fluxstate.Finished(tc.finalizers)}}
+				known := &object{uid: "this", deleted: deleted.Time, Observed: plan.Observed{Key: k}}
 				if tc.another {
 					known.uid = "before"
 				}

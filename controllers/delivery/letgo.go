@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/plan"
+)
+
+// FluxTakes is how long Flux may take to remove its finalizer from a suspended object. It has nothing else to do
+// then.
+const FluxTakes = 10 * time.Second
+
+// unfinalize takes Flux's finalizer off an object that is let go or handed over, if Flux does not do that itself. A worker that was
+// reconciling the object when its cluster stopped answering may be blocked by that cluster for minutes, or for ever, and no other worker
+// may reconcile the object meanwhile. Flux would do the same, since the object is suspended. What that worker does when the cluster answers
+// again nobody can prevent, so it is said (begun). An object that is being uninstalled is left to Flux.
+func (r *Reconciler) unfinalize(ctx context.Context, c *cluster, s plan.Step) error {
+	o, obj := c.objects[s.Key], newObject(s.Key)
+	if !s.Verb.Orphans() {
+		return nil
+	}
+	if left := FluxTakes - r.Clock.Since(o.deleted); left > 0 {
+		c.lookAgain(left)
+		return nil
+	}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("read %s: %w", o.Key, err))
+	}
+	if obj.GetUID() != o.uid {
+		return nil // another one took its name meanwhile
+	}
+	if err := apply.RemoveFinalizer(ctx, r.Client, obj, fluxstate.Finalizer); err != nil {
+		return fmt.Errorf("take Flux's finalizer off %s: %w", o.Key, err)
+	}
+	return nil
+}

@@ -174,10 +174,12 @@ type AddonStatus struct {
 	// message says why it is not Ready.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// unreached says that Flux's last attempt failed because it did not reach the cluster, the cluster did not accept its
-	// credential, or Flux could not read which Helm release is there. Such a failure says nothing of the revision.
+	// lastAttempt says how Flux's last attempt failed; empty if it did not. Unreached: Flux did not reach the cluster, the cluster did not
+	// accept its credential, or Flux could not read which Helm release is there. That says nothing of the revision. Failed: any other
+	// failure.
 	// +optional
-	Unreached bool `json:"unreached,omitempty"`
+	// +kubebuilder:validation:Enum=Failed;Unreached
+	LastAttempt AttemptResult `json:"lastAttempt,omitempty"`
 	// takenOverBy is the Flux object that goes on with an add-on that was let go for that. The add-on is an orphan until
 	// Flux has recorded it for that object.
 	// +optional
@@ -191,6 +193,16 @@ type AddonStatus struct {
 	// +optional
 	Release *HelmReleaseIdentity `json:"release,omitempty"`
 }
+
+// AttemptResult is how an attempt of Flux failed.
+type AttemptResult string
+
+const (
+	// AttemptFailed is a failure of what Flux delivers.
+	AttemptFailed AttemptResult = "Failed"
+	// AttemptUnreached is a failure that says nothing of what Flux delivers.
+	AttemptUnreached AttemptResult = "Unreached"
+)
 
 // HelmReleaseIdentity identifies the Helm release that a HelmRelease manages. If any of these fields changes, Flux
 // uninstalls the old release and installs another.

@@ -195,17 +195,22 @@ func Failing(s State) bool {
 	return state == hubv1.AddonFailed
 }
 
-// Remember adds the failure in the delivery's status to the state of an object, if Flux is trying again. An earlier
-// process of the hub may have seen the failure. applied is the object's generation after the hub's last write.
-func Remember(s State, before hubv1.AddonStatus, applied int64) State {
-	message, ok := noted(before.Reason, before.Message)
-	ok = ok || explained[before.Reason]
-	if s.Ready != metav1.ConditionUnknown || before.State != hubv1.AddonFailed || before.Reason == "" || !ok ||
-		before.AppliedGeneration != applied || s.Generation != applied || s.ReadyGeneration != s.Generation {
-		return s
+// TriesAgain returns whether the status of an add-on before holds for the state of its object: Flux had failed, and is trying again. An
+// earlier process of the hub may have seen the failure. applied is the object's generation after the hub's last write.
+func TriesAgain(s State, before *hubv1.AddonStatus, applied int64) bool {
+	return s.Ready == metav1.ConditionUnknown && before.State == hubv1.AddonFailed && before.LastAttempt != "" &&
+		before.AppliedGeneration == applied && s.Generation == applied && s.ReadyGeneration == s.Generation
+}
+
+// Attempt returns how Flux's last attempt failed, if the state of the add-on says that it did.
+func Attempt(state hubv1.AddonState, s State) hubv1.AttemptResult {
+	switch {
+	case state != hubv1.AddonFailed:
+		return ""
+	case Blameless(s):
+		return hubv1.AttemptUnreached
 	}
-	s.Ready, s.Reason, s.Message, s.Begun = metav1.ConditionFalse, before.Reason, message, false // it waited for no node then
-	return s
+	return hubv1.AttemptFailed
 }
 
 // buildFolder is kustomize-controller's build folder. Each attempt has a new one, which would make each failure a new

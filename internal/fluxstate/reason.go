@@ -9,16 +9,9 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
-// explained are the words that Reason returns.
-var explained = map[string]bool{hubv1.DefaultServiceAccountReason: true, hubv1.TeamForbiddenReason: true,
-	hubv1.FluxObjectsInFolderReason: true}
-
 // Reason returns a word for a failure that people can fix, and the remedy; "" if there is none. Of the cluster's words the remedy has
 // names alone, and short ones.
 func Reason(s State) (reason, remedy string) {
-	if explained[s.Reason] {
-		return s.Reason, s.Message // remembered
-	}
 	if s.DefaultAccount != "" {
 		return hubv1.DefaultServiceAccountReason, fmt.Sprintf("Flux runs with --default-service-account, and acts on the cluster as "+
 			"%s, which lacks the rights or may not be impersonated there: take the flag off the Flux that serves the hub, or "+

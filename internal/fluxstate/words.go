@@ -36,12 +36,3 @@ func Words(reason, message string) string {
 	text = strings.ReplaceAll(text, `"`, "'")
 	return reason + ": " + mark + `"` + excerpt.Cut(text, max(1, maxMessage-len(reason+": "+mark+`""`))) + `"`
 }
-
-// noted returns the message of Flux that is in what Words has made of it; false if Words has not made it.
-func noted(reason, words string) (string, bool) {
-	text, ok := strings.CutPrefix(words, reason+": ")
-	if quoted, marked := strings.CutPrefix(text, mark+`"`); marked {
-		return strings.TrimSuffix(quoted, `"`), ok
-	}
-	return text, ok
-}

@@ -31,12 +31,6 @@ func TestClusterWords(t *testing.T) {
 		if n := len([]rune(says)); n > 300 {
 			t.Errorf("%s: %d characters", name, n)
 		}
-		// A hub that has just started has only the status, and says the same.
-		before := hubv1.AddonStatus{State: state, Reason: tc.reason, Message: says, AppliedGeneration: 1}
-		again := fluxstate.Remember(fluxstate.State{Generation: 1, Ready: metav1.ConditionUnknown, ReadyGeneration: 1}, before, 1)
-		if _, repeated := fluxstate.Addon(before, again, 1); repeated != says {
-			t.Errorf("%s: after a restart it says\n%s, and said\n%s", name, repeated, says)
-		}
 	}
 }
 

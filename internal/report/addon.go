@@ -125,28 +125,32 @@ func (d *Delivery) stateOfStep(c *Cluster, a *hubv1.AddonStatus, s *Step, o *Obj
 	case s.Verb == plan.AwaitRemoval || o == nil:
 		a.State = hubv1.AddonProgressing
 	default:
-		before, seen := d.before(s.Addon), *o
-		seen.State = fluxstate.Remember(o.State, before, s.Applied)
-		a.State, a.Message = fluxstate.Addon(before, seen.State, s.Applied)
-		a.Reason = reasonOf(a.State, seen.State)
-		c.explain(d, a, &seen)
-		a.Unreached = unreached(a.State, &before, o.State, seen.State)
+		before := d.before(s.Addon)
+		again := fluxstate.TriesAgain(o.State, &before, s.Applied)
+		if again {
+			stillFailed(a, &before)
+		} else {
+			a.State, a.Message = fluxstate.Addon(before, o.State, s.Applied)
+			a.Reason, a.LastAttempt = reasonOf(a.State, o.State), fluxstate.Attempt(a.State, o.State)
+		}
+		if a.LastAttempt == hubv1.AttemptUnreached && c.Unprobed && !c.Reachable {
+			a.State, a.Reason, a.LastAttempt = hubv1.AddonUnreachable, "", "" // no breaker opens without a probe; Flux tries again, ever more seldom
+		} else if !again {
+			c.explain(d, a, o)
+		}
+		if a.State != hubv1.AddonFailed {
+			a.LastAttempt = ""
+		}
 	}
 }
 
-// unreached returns whether an add-on failed because Flux did not reach the cluster. is what Flux says, and seen what is remembered beside.
-// While Flux tries again, only the status remembers the failure, and its message is cut.
-func unreached(state hubv1.AddonState, before *hubv1.AddonStatus, is, seen fluxstate.State) bool {
-	remembered := seen.Ready != is.Ready && before.Unreached
-	return state == hubv1.AddonFailed && (remembered || fluxstate.Blameless(seen))
+// stillFailed goes on with the status of an add-on that had failed and that Flux tries again.
+func stillFailed(a, before *hubv1.AddonStatus) {
+	a.State, a.Reason, a.Message, a.LastAttempt = before.State, before.Reason, before.Message, before.LastAttempt
 }
 
 // explain says more about an add-on that is not Ready, where the hub knows more than Flux says.
 func (c *Cluster) explain(d *Delivery, a *hubv1.AddonStatus, o *Object) {
-	if a.State == hubv1.AddonFailed && c.Unprobed && !c.Reachable && fluxstate.Unreachable(o.State) {
-		a.State, a.Reason = hubv1.AddonUnreachable, "" // no breaker opens without a probe; Flux tries again, less and less often
-		return
-	}
 	if o.Held && a.State == hubv1.AddonSuspended {
 		a.State, a.Message = hubv1.AddonProgressing, "it is being resumed"
 	}

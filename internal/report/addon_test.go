@@ -64,21 +64,21 @@ func TestAddonArrives(t *testing.T) {
 		},
 		"FluxFails": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: failing("InstallFailed", "no"),
-			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "InstallFailed", AppliedGeneration: 3, Message: `InstallFailed: Flux says, perhaps in the cluster's words: "no"`, Version: "1.0.0"},
+			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "InstallFailed", AppliedGeneration: 3, LastAttempt: hubv1.AttemptFailed, Message: `InstallFailed: Flux says, perhaps in the cluster's words: "no"`, Version: "1.0.0"},
 		},
 		"FluxTriesAgainAfterARestart": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: progressing,
-			before: &hubv1.AddonStatus{Name: "a", State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, Message: `HealthCheckFailed: Flux says, perhaps in the cluster's words: "no"`},
-			want:   hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, Message: `HealthCheckFailed: Flux says, perhaps in the cluster's words: "no"`, Version: "1.0.0"},
+			before: &hubv1.AddonStatus{Name: "a", State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, LastAttempt: hubv1.AttemptFailed, Message: `HealthCheckFailed: Flux says, perhaps in the cluster's words: "no"`},
+			want:   hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, LastAttempt: hubv1.AttemptFailed, Message: `HealthCheckFailed: Flux says, perhaps in the cluster's words: "no"`, Version: "1.0.0"},
 		},
 		"FluxTriesAgainAfterARestartForAReasonToMend": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: progressing,
-			before: &hubv1.AddonStatus{Name: "a", State: hubv1.AddonFailed, Reason: hubv1.FluxObjectsInFolderReason, AppliedGeneration: 3, Message: "the folder holds a HelmRelease"},
-			want:   hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: hubv1.FluxObjectsInFolderReason, AppliedGeneration: 3, Message: "the folder holds a HelmRelease", Version: "1.0.0"},
+			before: &hubv1.AddonStatus{Name: "a", State: hubv1.AddonFailed, Reason: hubv1.FluxObjectsInFolderReason, AppliedGeneration: 3, LastAttempt: hubv1.AttemptFailed, Message: "the folder holds a HelmRelease"},
+			want:   hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: hubv1.FluxObjectsInFolderReason, AppliedGeneration: 3, LastAttempt: hubv1.AttemptFailed, Message: "the folder holds a HelmRelease", Version: "1.0.0"},
 		},
 		"FluxFailsForAReasonToMend": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: failing("ReconciliationFailed", noFlux),
-			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: hubv1.FluxObjectsInFolderReason, AppliedGeneration: 3, Version: "1.0.0",
+			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: hubv1.FluxObjectsInFolderReason, AppliedGeneration: 3, LastAttempt: hubv1.AttemptFailed, Version: "1.0.0",
 				Message: "the folder holds a HelmRelease, which only Flux understands, and there is no Flux on the cluster: " +
 					"write it as an add-on of the AddonSet instead, and let the path name plain manifests; or bring the cluster a Flux of its own, " +
 					"as an add-on that this one depends on (examples/hub-spoke)"},
@@ -92,13 +92,13 @@ func TestAddonArrives(t *testing.T) {
 		"FluxDoesNotReachTheClusterAndSaysMore": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3},
 			change: failing("ReconciliationFailed", strings.Repeat("x", 400)+` Get "https://one/version": dial tcp: connection refused`),
-			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "ReconciliationFailed", AppliedGeneration: 3, Version: "1.0.0", Unreached: true,
+			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "ReconciliationFailed", AppliedGeneration: 3, Version: "1.0.0", LastAttempt: hubv1.AttemptUnreached,
 				Message: `ReconciliationFailed: Flux says, perhaps in the cluster's words: "` + strings.Repeat("x", 232) + `…"`},
 		},
 		"FluxTriesAgainToReachTheCluster": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: progressing,
-			before: &hubv1.AddonStatus{Name: "a", State: hubv1.AddonFailed, Reason: "StateError", AppliedGeneration: 3, Message: `StateError: Flux says, perhaps in the cluster's words: "no"`, Unreached: true},
-			want:   hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "StateError", AppliedGeneration: 3, Message: `StateError: Flux says, perhaps in the cluster's words: "no"`, Version: "1.0.0", Unreached: true},
+			before: &hubv1.AddonStatus{Name: "a", State: hubv1.AddonFailed, Reason: "StateError", AppliedGeneration: 3, Message: `StateError: Flux says, perhaps in the cluster's words: "no"`, LastAttempt: hubv1.AttemptUnreached},
+			want:   hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "StateError", AppliedGeneration: 3, Message: `StateError: Flux says, perhaps in the cluster's words: "no"`, Version: "1.0.0", LastAttempt: hubv1.AttemptUnreached},
 		},
 		"SourceIsMissing": { // whether or not there is a node
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, noNodes: true, before: began(29 * time.Second),
@@ -190,7 +190,7 @@ func TestAddonArrives(t *testing.T) {
 		"NoNodeAndTheTemplatesFail": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, noNodes: true,
 			change: failing("InstallFailed", "execution error at (web/templates/a.yaml:1): not ready for this"),
-			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "InstallFailed", AppliedGeneration: 3, Version: "1.0.0",
+			want: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "InstallFailed", AppliedGeneration: 3, LastAttempt: hubv1.AttemptFailed, Version: "1.0.0",
 				Message: `InstallFailed: Flux says, perhaps in the cluster's words: "execution error at (web/templates/a.yaml:1): not ready for this"`},
 		},
 		"NoNodeStill": {

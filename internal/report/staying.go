@@ -62,7 +62,7 @@ func (d *Delivery) staying(c *Cluster) []hubv1.AddonStatus {
 			out, i = append(out, hubv1.AddonStatus{Name: name}), len(out)
 		}
 		out[i].State, out[i].Reason, out[i].Message = hubv1.AddonFailed, hubv1.RenderFailedReason, excerpt.Of(withoutName(errs), status.MaxNote)
-		out[i].Unreached = false
+		out[i].LastAttempt = ""
 		if errs.Waits() {
 			out[i].State, out[i].Reason = hubv1.AddonWaitingForCluster, hubv1.FactUnknownReason
 		}
@@ -104,10 +104,13 @@ func (d *Delivery) stayingAs(c *Cluster, o *Object) hubv1.AddonStatus {
 	if o.Applied == 0 && (d.Frozen || o.Awaited != "") {
 		a.AppliedGeneration = o.State.Generation
 	}
-	seen := fluxstate.Remember(o.State, before, o.Applied)
-	a.State, a.Message = State(before, seen, o.Applied, true)
-	a.Reason, a.Unreached = reasonOf(a.State, seen), unreached(a.State, &before, o.State, seen)
-	c.unfetched(&before, &a, o)
+	if fluxstate.TriesAgain(o.State, &before, o.Applied) {
+		stillFailed(&a, &before)
+	} else {
+		a.State, a.Message = State(before, o.State, o.Applied, true)
+		a.Reason, a.LastAttempt = reasonOf(a.State, o.State), fluxstate.Attempt(a.State, o.State)
+		c.unfetched(&before, &a, o)
+	}
 	if a.State == hubv1.AddonReady {
 		a.Message = o.Awaited
 	}

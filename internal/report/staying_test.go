@@ -65,20 +65,20 @@ func TestStaying(t *testing.T) {
 			delivery: unrendered, object: func(o *report.Object) {
 				o.State.Ready, o.State.Reason, o.State.Message = metav1.ConditionFalse, "InstallFailed", "no"
 			},
-			want: &hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "InstallFailed", AppliedGeneration: 3, Version: "1.0.0", Message: `InstallFailed: Flux says, perhaps in the cluster's words: "no"`},
+			want: &hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "InstallFailed", AppliedGeneration: 3, LastAttempt: hubv1.AttemptFailed, Version: "1.0.0", Message: `InstallFailed: Flux says, perhaps in the cluster's words: "no"`},
 		},
 		// Also while the origin is missing, it is no fault of a revision that Flux does not reach the cluster.
 		"FluxDoesNotReachTheCluster": {
 			delivery: unrendered, object: func(o *report.Object) {
 				o.State.Ready, o.State.Reason, o.State.Message = metav1.ConditionFalse, "StateError", "no"
 			},
-			want: &hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "StateError", AppliedGeneration: 3, Version: "1.0.0", Unreached: true,
+			want: &hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "StateError", AppliedGeneration: 3, Version: "1.0.0", LastAttempt: hubv1.AttemptUnreached,
 				Message: `StateError: Flux says, perhaps in the cluster's words: "no"`},
 		},
 		"FluxTriesAgainToReachTheCluster": {
 			delivery: unrendered, object: func(o *report.Object) { o.State.Ready = metav1.ConditionUnknown },
-			before: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "StateError", AppliedGeneration: 3, Message: `StateError: Flux says, perhaps in the cluster's words: "no"`, Unreached: true},
-			want:   &hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "StateError", AppliedGeneration: 3, Version: "1.0.0", Message: `StateError: Flux says, perhaps in the cluster's words: "no"`, Unreached: true},
+			before: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "StateError", AppliedGeneration: 3, Message: `StateError: Flux says, perhaps in the cluster's words: "no"`, LastAttempt: hubv1.AttemptUnreached},
+			want:   &hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "StateError", AppliedGeneration: 3, Version: "1.0.0", Message: `StateError: Flux says, perhaps in the cluster's words: "no"`, LastAttempt: hubv1.AttemptUnreached},
 		},
 		"DoesNotRenderAndFluxDoesNotReachTheCluster": {
 			delivery: failed, object: func(o *report.Object) {
@@ -97,8 +97,8 @@ func TestStaying(t *testing.T) {
 		},
 		"FluxTriesAgainAfterARestart": {
 			delivery: frozen, object: func(o *report.Object) { o.State.Ready = metav1.ConditionUnknown },
-			before: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, Message: `HealthCheckFailed: Flux says, perhaps in the cluster's words: "no"`},
-			want:   &hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, Version: "1.0.0", Message: `HealthCheckFailed: Flux says, perhaps in the cluster's words: "no"`},
+			before: hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, LastAttempt: hubv1.AttemptFailed, Message: `HealthCheckFailed: Flux says, perhaps in the cluster's words: "no"`},
+			want:   &hubv1.AddonStatus{State: hubv1.AddonFailed, Reason: "HealthCheckFailed", AppliedGeneration: 3, LastAttempt: hubv1.AttemptFailed, Version: "1.0.0", Message: `HealthCheckFailed: Flux says, perhaps in the cluster's words: "no"`},
 		},
 		"DoesNotRender": {delivery: failed, want: &hubv1.AddonStatus{
 			State: hubv1.AddonFailed, Reason: hubv1.RenderFailedReason, AppliedGeneration: 3, Version: "1.0.0", Message: "values: no such key",

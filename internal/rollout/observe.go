@@ -115,7 +115,7 @@ func failure(d *hubv1.AddonDelivery) (string, time.Time) {
 // passes returns whether an add-on failed for a reason that says nothing of its revision: Flux did not reach the cluster, or the
 // management cluster did not take a write of the hub.
 func passes(a *hubv1.AddonStatus) bool {
-	return a.State == hubv1.AddonFailed && (a.Unreached || a.Reason == hubv1.NotWrittenReason)
+	return a.State == hubv1.AddonFailed && (a.LastAttempt == hubv1.AttemptUnreached || a.Reason == hubv1.NotWrittenReason)
 }
 
 // pardon says why nobody should wait for a cluster that answers, as far as the hub knows; "" if somebody should.

@@ -82,18 +82,18 @@ func TestAnotherGenerationOfADelivery(t *testing.T) {
 // TestFailuresThatPass: a cluster on which something fails that says nothing of its revision has not failed, and is late if it goes on.
 func TestFailuresThatPass(t *testing.T) {
 	for name, tc := range map[string]struct {
-		reason    string
-		unreached bool
-		failed    bool
+		reason  string
+		attempt hubv1.AttemptResult
+		failed  bool
 	}{
-		"NotReached": {"StateError", true, false},
-		"NotWritten": {hubv1.NotWrittenReason, false, false},
-		"Upgrade":    {"UpgradeFailed", false, true},
-		"Render":     {hubv1.RenderFailedReason, false, true},
+		"NotReached": {"StateError", hubv1.AttemptUnreached, false},
+		"NotWritten": {hubv1.NotWrittenReason, "", false},
+		"Upgrade":    {"UpgradeFailed", hubv1.AttemptFailed, true},
+		"Render":     {hubv1.RenderFailedReason, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, _ := observed(hubv1.AddonFailed, func(d *hubv1.AddonDelivery, _ *hubv1.ClusterRegistration) {
-				d.Status.Addons[0].Reason, d.Status.Addons[0].Unreached = tc.reason, tc.unreached
+				d.Status.Addons[0].Reason, d.Status.Addons[0].LastAttempt = tc.reason, tc.attempt
 				d.Status.AddonCounts = &hubv1.ObjectCounts{Failed: 1}
 			})
 			if (c.Failed != "") != tc.failed {

@@ -169,7 +169,7 @@ var Defects = []Defect{
 		{"internal/rollout/start.go", "Expedited(d.target); isOpen || expedited ||", "Expedited(d.target); true || isOpen || expedited ||"},
 	}},
 	{"passing-failure", "A cluster that Flux does not reach for a moment has failed on the revision", "rollout", []Edit{
-		{"internal/rollout/observe.go", "(a.Unreached || a.Reason == hubv1.NotWrittenReason)", "false"},
+		{"internal/rollout/observe.go", "(a.LastAttempt == hubv1.AttemptUnreached || a.Reason == hubv1.NotWrittenReason)", "false"},
 	}},
 	{"stale-generation", "A cluster is late from when its delivery gets another generation until that is observed", "rollout", []Edit{
 		{"internal/rollout/observe.go", "\tc.Ready = ready(d)", "\tc.Ready = d.Status.ObservedGeneration == d.Generation && ready(d)"},

@@ -183,7 +183,7 @@ func (r *Reconciler) release(ctx context.Context, c *cluster, d *delivery) error
 // cluster is, does not need it either: its set may withdraw it at the same moment.
 func (c *cluster) lastOut(d *delivery) bool {
 	return !slices.ContainsFunc(c.deliveries, func(other *delivery) bool {
-		return other != d && other.Namespace == d.Namespace && (other.serves() && c.unserved() == "" || other.leaving && !other.gone())
+		return other != d && other.Namespace == d.Namespace && (other.serves() && !c.duplicate() || other.leaving && !other.gone())
 	})
 }
 

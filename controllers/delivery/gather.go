@@ -165,8 +165,8 @@ func (c *cluster) replaced(uid string) string {
 	switch {
 	case uid != "" && c.registration != nil && c.registration.Status.ClusterID() != "" && uid != c.registration.Status.ClusterID():
 		return plan.ReplacedReason
-	case !c.paused():
-		return c.unserved()
+	case c.duplicate() && !c.paused():
+		return c.otherHas()
 	}
 	return ""
 }
@@ -223,11 +223,13 @@ func (r *Reconciler) gather(ctx context.Context, k key) (*cluster, error) {
 	return c, ctx.Err()
 }
 
-// unserved says why nothing of this registration may stay on its cluster; "" if the registration has the cluster.
-func (c *cluster) unserved() string {
-	if c.registration == nil || c.registration.Status.DuplicateOf == nil {
-		return ""
-	}
+// duplicate returns whether another registration has the cluster, so that nothing of this one may stay there.
+func (c *cluster) duplicate() bool {
+	return c.registration != nil && c.registration.Status.DuplicateOf != nil
+}
+
+// otherHas says which registration has the cluster.
+func (c *cluster) otherHas() string {
 	return fmt.Sprintf("ClusterRegistration %s has the cluster", c.registration.Status.DuplicateOf.Key())
 }
 

@@ -82,8 +82,8 @@ func (c *cluster) refusal(d *delivery) (reason, message string) {
 	switch {
 	case d.Standing == provenance.Held:
 		return d.Reason, d.Message
-	case c.unserved() != "":
-		return hubv1.DuplicateReason, c.unserved() + ": nothing is delivered through this one"
+	case c.duplicate():
+		return hubv1.DuplicateReason, c.otherHas() + ": nothing is delivered through this one"
 	case c.registration != nil && status.Unregistered(c.registration) && !c.has(d):
 		return hubv1.NotSelectedReason, fmt.Sprintf("ClusterRegistration %s is being unregistered, and nothing has been made here", c.key)
 	case c.registration == nil || d.selected:

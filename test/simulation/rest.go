@@ -273,7 +273,8 @@ func (w *World) checkLeft() {
 			if !w.lives(work.ownerUID) && !w.deleted[work.ownerUID] && !w.told(c, work) {
 				w.violated("orphans", "%s stays on %s without an owner (add-on %s of %s), and nothing says so", name, c.name, work.addon, work.set)
 			}
-			if w.lives(work.ownerUID) && !w.wantedThere(c, work) && w.some(c, w.serves) && !w.unnoted(work) &&
+			by := cmp.Or(w.registrationOf(w.object(work.ownerUID)), c) // another one of the cluster may have an origin that is missing
+			if w.lives(work.ownerUID) && !w.wantedThere(c, work) && w.serves(by) && !w.unnoted(work) &&
 				!w.told(c, work, "Flux goes on with it") && !w.some(c, func(r *cluster) bool { return w.staysAnyway(r, work) }) {
 				w.violated("convergence", "%s is still delivered to %s, and nobody wants it", name, c.name)
 			}

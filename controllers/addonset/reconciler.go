@@ -368,7 +368,7 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, aim match
 		return nil, f.removals.failed
 	}
 	r.registry.count(client.ObjectKeyFromObject(set), f.observeNew(selector, regs.Items, served))
-	orphans, omitted := teardown.Orphans(set.Status.Orphans, list.Items, nil)
+	orphans, omitted := teardown.OrphansOfSet(set.Status.Orphans, list.Items)
 	set.Status.Orphans, set.Status.OrphansOmitted = orphans, set.Status.OrphansOmitted+omitted
 	f.sum()
 	set.Status.Clusters = &f.counts

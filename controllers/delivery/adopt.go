@@ -82,6 +82,9 @@ func (r *Reconciler) byHand(d *delivery, by *render.Object, there client.Object)
 			Deleting: there.GetDeletionTimestamp() != nil, Suspended: state.Suspended,
 		},
 	}
+	if deleted := there.GetDeletionTimestamp(); deleted != nil {
+		out.deleted = deleted.Time
+	}
 	switch o := there.(type) {
 	case *helmv2.HelmRelease:
 		out.chart = o.Status.HelmChart

@@ -55,7 +55,7 @@ func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, pa
 		if !s.Verb.Orphans() || s.Err != nil {
 			continue
 		}
-		if d.announced(s.Key, s.Addon) {
+		if d.announced(s.Key, s.Addon) && (s.Verb == plan.LetGo) == d.forGood(s.Key, s.Addon) {
 			r.announceAgain(ctx, c, d, s.Step)
 			continue
 		}

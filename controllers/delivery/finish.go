@@ -227,8 +227,9 @@ func (r *Reconciler) tell(ctx context.Context, c *cluster, d *delivery) {
 		r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeNormal, hubv1.DeliveredEvent, "Deliver", "all add-ons are Ready")
 	}
 	for _, a := range d.Status.Addons {
-		before := was(d, a.Name).State
-		if before == a.State {
+		last := was(d, a.Name)
+		before, forGood := last.State, last.TakenOverBy != nil && a.TakenOverBy == nil
+		if before == a.State && !forGood {
 			continue
 		}
 		var object runtime.Object

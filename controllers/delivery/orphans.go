@@ -89,7 +89,7 @@ func (c *cluster) told(d *delivery) bool {
 		if reg := c.registration; reg != nil && !status.Goes(reg) && !teardown.Recorded(reg.Status.Orphans, o) {
 			return false
 		}
-		if d.set != nil && d.set.DeletionTimestamp == nil && !teardown.Recorded(d.set.Status.Orphans, o) {
+		if d.set != nil && d.set.DeletionTimestamp == nil && a.TakenOverBy == nil && !teardown.Recorded(d.set.Status.Orphans, o) {
 			return false
 		}
 	}

@@ -32,6 +32,11 @@ func (d *Delivery) leaving(s *Step, o *Object) (hubv1.AddonStatus, bool) {
 	if !d.owns(o) || o.Foreign {
 		return hubv1.AddonStatus{}, false
 	}
+	before := d.before(s.Addon)
+	begun := o.Deleting && o.Suspended && s.Verb != plan.Uninstall || s.Verb == plan.HandOver && s.Err != nil
+	if begun && s.Verb != plan.LetGo && before.State == hubv1.AddonOrphaned && before.TakenOverBy != nil && before.Object == o.Key.Name {
+		return before, true // it is on its way, whatever holds up the one that takes it over
+	}
 	a := s.status()
 	a.State, a.Removal = hubv1.AddonRemoving, d.asks(s, o)
 	if s.Verb == plan.Ask {
@@ -47,6 +52,9 @@ func (d *Delivery) leaving(s *Step, o *Object) (hubv1.AddonStatus, bool) {
 		}
 	case s.Verb == plan.Uninstall && a.Message == "":
 		a.Message = "Flux is uninstalling it"
+	}
+	if a.State == hubv1.AddonRemoving && o.Suspended && s.Verb != plan.Uninstall { // if somebody else deletes it now, Flux leaves it
+		a.Reason, a.Version = hubv1.SuspendedReason, o.State.Version
 	}
 	return a, true
 }

@@ -62,6 +62,7 @@ func (d *Delivery) addons(c *Cluster) []hubv1.AddonStatus {
 			addons = append(addons, a)
 		}
 	}
+	addons = append(addons, d.handedOver(c)...) // also if another set has its name, or it is excluded
 	for name, why := range d.Lost {
 		a := hubv1.AddonStatus{Name: name, State: hubv1.AddonLostTo, Message: why}
 		if d.HandedOver[name] {

@@ -169,16 +169,45 @@ func (c *Cluster) orphan(a hubv1.AddonStatus, k plan.Key) (hubv1.AddonStatus, bo
 	case o != nil && !o.Deleting && !removed, c.recorded(a.TakenOverBy):
 		return a, false
 	case a.State == hubv1.AddonOrphaned:
+		if a.TakenOverBy != nil && !c.comes(a.TakenOverBy) {
+			a.TakenOverBy = nil
+		}
 		return a, true
-	case left == "" && !removed && o == nil && keptSuspended(a.State):
+	case left == "" && !removed && o == nil && keptSuspended(&a):
 		left = teardown.DeletedSuspended
 	}
 	return hubv1.AddonStatus{Name: a.Name, Kind: a.Kind, Object: a.Object, State: hubv1.AddonOrphaned, Message: left}, left != ""
 }
 
-// keptSuspended returns whether the Flux object of an add-on in a state is suspended, or Flux does not reach its cluster.
-func keptSuspended(state hubv1.AddonState) bool {
-	return state == hubv1.AddonPaused || state == hubv1.AddonSuspended || state == hubv1.AddonUnreachable
+// keptSuspended returns whether an add-on has something on its cluster, and its Flux object is suspended or does not reach the cluster.
+func keptSuspended(a *hubv1.AddonStatus) bool {
+	switch a.State {
+	case hubv1.AddonPaused, hubv1.AddonSuspended, hubv1.AddonUnreachable:
+		return a.Version != ""
+	case hubv1.AddonRemoving:
+		return a.Version != "" && a.Reason == hubv1.SuspendedReason
+	}
+	return false
+}
+
+// handedOver returns the entries of add-ons that another object goes on with, and that Flux has not recorded for it.
+func (d *Delivery) handedOver(c *Cluster) []hubv1.AddonStatus {
+	var out []hubv1.AddonStatus
+	for _, a := range d.Before {
+		if a.State != hubv1.AddonOrphaned || a.TakenOverBy == nil {
+			continue
+		}
+		if orphan, ok := c.orphan(a, plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}); ok {
+			out = append(out, orphan)
+		}
+	}
+	return out
+}
+
+// comes returns whether an object is there, or is to be made.
+func (c *Cluster) comes(by *hubv1.FluxObjectReference) bool {
+	k := plan.Key{Kind: by.Kind, Namespace: by.Namespace, Name: by.Name}
+	return c.Objects[k] != nil || slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Key == k && s.Wanted != nil })
 }
 
 // recorded returns whether Flux has recorded for an object what that goes on with.

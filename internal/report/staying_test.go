@@ -194,9 +194,11 @@ func TestState(t *testing.T) {
 // TestGone: what becomes of entries of add-ons that have no object and no step any more.
 func TestGone(t *testing.T) {
 	orphan := hubv1.AddonStatus{Name: "a", Kind: addonKey.Kind, Object: addonKey.Name, State: hubv1.AddonOrphaned, Message: "told"}
-	paused := hubv1.AddonStatus{Name: "a", Kind: addonKey.Kind, Object: addonKey.Name, State: hubv1.AddonPaused, AppliedGeneration: 1}
+	paused := hubv1.AddonStatus{Name: "a", Kind: addonKey.Kind, Object: addonKey.Name, State: hubv1.AddonPaused, AppliedGeneration: 1, Version: "1.0.0"}
 	removing := paused
 	removing.State = hubv1.AddonRemoving
+	waits := removing
+	waits.Reason = hubv1.SuspendedReason
 	takenOver := orphan
 	takenOver.Object, takenOver.TakenOverBy = "old", &hubv1.FluxObjectReference{Kind: addonKey.Kind, Namespace: addonKey.Namespace, Name: addonKey.Name}
 	// others returns the object, which is another delivery's now.
@@ -216,9 +218,12 @@ func TestGone(t *testing.T) {
 		"Orphan":                   {before: orphan, says: "told"},
 		"Uninstalled":              {before: removing},
 		"DeletedBySomebodyElse":    {before: paused, says: teardown.DeletedSuspended},
+		"DeletedWhileItWaitedToGo": {before: waits, says: teardown.DeletedSuspended},
 		"LetGoAMomentAgo":          {before: paused, removed: &letGo, says: "left"},
 		"UninstalledAMomentAgo":    {before: paused, removed: &uninstalled},
 		"TakenOver":                {before: takenOver, object: objectOf(func(o *report.Object) { o.Delivery, o.State.Version = other.Name, "" }), says: "told"},
+		"ItsHeirDoesNotCome":       {before: takenOver, says: "told"},
+		"NeverHadAnObject":         {before: hubv1.AddonStatus{Name: "a", Kind: addonKey.Kind, Object: addonKey.Name, State: hubv1.AddonPaused}},
 		"TakenOverAndRecorded":     {before: takenOver, object: others(false)},
 		"AnotherDeliveryGoesOn":    {before: paused, object: others(false)},
 		"AnotherGoesOnWithOrphan":  {before: orphan, object: others(false)},
@@ -242,6 +247,8 @@ func TestGone(t *testing.T) {
 			got, _ := report.Status(c, d)
 			switch {
 			case tc.says == "" && len(got.Addons) > 0:
+				t.Errorf("%+v", got.Addons)
+			case name == "TakenOver" != (len(got.Addons) == 1 && got.Addons[0].TakenOverBy != nil):
 				t.Errorf("%+v", got.Addons)
 			case tc.says != "" && (len(got.Addons) != 1 || got.Addons[0].Message != tc.says || !tc.failed && got.Addons[0].State != hubv1.AddonOrphaned):
 				t.Errorf("%+v, want %q", got.Addons, tc.says)

@@ -24,11 +24,23 @@ const (
 // namespace, in which the names of add-ons are unique on a cluster; nil if all are in one.
 func Orphans(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery,
 	scope func(namespace string) string) (out []hubv1.Orphan, omitted int32) {
+	return update(list, deliveries, scope, true)
+}
+
+// OrphansOfSet is Orphans for the list of a set, from its own deliveries. These do not show when another set has gone on with an add-on, so
+// that what is taken over is on the list of the registration alone.
+func OrphansOfSet(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery) (out []hubv1.Orphan, omitted int32) {
+	return update(list, deliveries, nil, false)
+}
+
+func update(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery, scope func(namespace string) string,
+	takenOver bool) (out []hubv1.Orphan, omitted int32) {
 	var waiting []hubv1.Orphan
 	old := slices.Clone(list)
 	for i := range deliveries {
 		for _, a := range deliveries[i].Status.Addons {
 			switch {
+			case a.State == hubv1.AddonOrphaned && a.TakenOverBy != nil && !takenOver:
 			case a.State == hubv1.AddonOrphaned:
 				o := OrphanOf(&deliveries[i], a)
 				old = slices.DeleteFunc(old, func(old hubv1.Orphan) bool { return sameOrphan(old, o) })

@@ -76,6 +76,9 @@ func TestOrphansTakenOver(t *testing.T) {
 			t.Errorf("version %q: %v", version, got)
 		}
 	}
+	if got, _ := teardown.OrphansOfSet(nil, []hubv1.AddonDelivery{deliveryOf("base", "one", old, orphaned("a", 0))}); len(got) != 1 {
+		t.Errorf("the set's list has what another set is to go on with: %v", got)
+	}
 }
 
 // An add-on of a Team has the name of one that the platform has left. They are two, and each is forgotten only for its own.

@@ -240,7 +240,22 @@ func (w *World) contradicted(s *set, c *cluster) []string {
 // under its name, or what runs under their name is promised to another add-on; and those that wait for such an
 // add-on, because they depend on it, or because it had their name before. The set's author has to see that, and correct it.
 func (w *World) stalled(s *set, c *cluster) []string {
-	out, claims := w.contradicted(s, c), w.claims(c, s.namespace)
+	var after []string
+	claims := w.claims(c, s.namespace)
+	for _, cl := range claims {
+		if cl.set == s && slices.ContainsFunc(claims, func(other claim) bool {
+			return other.set != s && other.name == cl.dependsOn && !w.made(c, other) &&
+				slices.Contains(w.stalledAfter(other.set, c, nil), other.name)
+		}) {
+			after = append(after, cl.name)
+		}
+	}
+	return w.stalledAfter(s, c, after)
+}
+
+// stalledAfter is stalled, where it is known what comes after another set's add-on that cannot come.
+func (w *World) stalledAfter(s *set, c *cluster, after []string) []string {
+	out, claims := append(w.contradicted(s, c), after...), w.claims(c, s.namespace)
 	for _, cl := range claims {
 		if cl.set == s && (w.fails(c, cl) || w.taken(c, cl) || slices.ContainsFunc(claims, cl.comesAfter) || w.promised(c, cl, claims)) {
 			out = append(out, cl.name)

@@ -180,8 +180,8 @@ type AddonStatus struct {
 	// +optional
 	// +kubebuilder:validation:Enum=Failed;Unreached
 	LastAttempt AttemptResult `json:"lastAttempt,omitempty"`
-	// takenOverBy is the Flux object that goes on with an add-on that was let go for that. The add-on is an orphan until
-	// Flux has recorded it for that object.
+	// takenOverBy is the Flux object of another namespace that takes over the add-on's workload. The add-on is an orphan
+	// until Flux has recorded the workload for that object.
 	// +optional
 	TakenOverBy *FluxObjectReference `json:"takenOverBy,omitempty"`
 	// removal is a digest of exactly what is to be removed or reinstalled. It is set from when the removal guard is

@@ -45,7 +45,8 @@ type Orphan struct {
 	// message says what was left, where, and why.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// takenOverBy is the Flux object that goes on with it, as soon as Flux has recorded that. Then the hub takes it off the list.
+	// takenOverBy is the Flux object of another namespace that takes over the add-on's workload. When Flux has recorded
+	// the workload for that object, the hub takes the orphan off the list.
 	// +optional
 	TakenOverBy *FluxObjectReference `json:"takenOverBy,omitempty"`
 	// since is when the hub let it go.

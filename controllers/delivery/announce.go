@@ -14,9 +14,9 @@ import (
 	"github.com/chandler-hub/chandler/internal/report"
 )
 
-// announce writes into the deliveries' status which add-ons are let go, or handed over, before the hub lets any go. If the hub dies
-// in between, the status names an orphan that is none yet, and the hub lets it go after its restart (see removal). In
-// the other order, nobody would ever hear of it. If the status cannot be written, the add-on is not let go.
+// announce writes into the deliveries' status which add-ons are orphaned or handed over, before the hub deletes any of their objects. If
+// the hub dies in between, the status names an orphan that is none yet, and the hub orphans the add-on after its restart (see removal). In
+// the other order, an orphan could stay without a report. If the status cannot be written, the object is not deleted.
 func (r *Reconciler) announce(ctx context.Context, c *cluster, steps []plan.Step) {
 	c.announced = map[plan.Key]outcome{}
 	for _, s := range steps {
@@ -94,7 +94,7 @@ func (d *delivery) announced(k plan.Key, addon string) bool {
 	return s != nil && s.State == hubv1.AddonOrphaned && s.Kind == k.Kind && s.Object == k.Name
 }
 
-// forGood returns whether the status says that an object is let go, and not for another one.
+// forGood returns whether the status says that an object is orphaned, and names no other object that takes over its workload.
 func (d *delivery) forGood(k plan.Key, addon string) bool {
 	return d.announced(k, addon) && d.addon(addon).TakenOverBy == nil
 }

@@ -20,9 +20,11 @@ import (
 // dangling finds the objects of a frozen delivery for which Flux would wait for good: they name an object that does not exist, since the
 // add-on that they depend on is another set's by now. It reads live, because the cache does not keep spec.dependsOn.
 func (r *Reconciler) dangling(ctx context.Context, c *cluster, d *delivery) error {
+	if !d.frozen || d.leaving {
+		return nil
+	}
 	for k, o := range c.objects {
-		waits := o.delivery == d.Name && k.Namespace == d.Namespace && o.state.Reason == fluxmeta.DependencyNotReadyReason
-		if !d.frozen || d.leaving || !waits {
+		if o.delivery != d.Name || k.Namespace != d.Namespace || o.state.Reason != fluxmeta.DependencyNotReadyReason {
 			continue
 		}
 		obj := newObject(k)

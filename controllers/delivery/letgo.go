@@ -18,10 +18,10 @@ import (
 // then.
 const FluxTakes = 10 * time.Second
 
-// unfinalize takes Flux's finalizer off an object that is let go or handed over, if Flux does not do that itself. A worker that was
-// reconciling the object when its cluster stopped answering may be blocked by that cluster for minutes, or for ever, and no other worker
-// may reconcile the object meanwhile. Flux would do the same, since the object is suspended. What that worker does when the cluster answers
-// again nobody can prevent, so it is said (begun). An object that is being uninstalled is left to Flux.
+// unfinalize takes Flux's finalizer off an object that is orphaned or handed over, if Flux does not take it off in time. A worker of Flux
+// that was reconciling the object when its cluster stopped answering may be blocked by that cluster for minutes, or for ever, and no other
+// worker may reconcile the object meanwhile. Flux would take the finalizer off as well, since the object is suspended. The blocked worker
+// may still act when the cluster answers again: the orphan's message says so (begun). Flux alone finishes an uninstallation.
 func (r *Reconciler) unfinalize(ctx context.Context, c *cluster, s plan.Step) error {
 	o, obj := c.objects[s.Key], newObject(s.Key)
 	if !s.Verb.Orphans() {

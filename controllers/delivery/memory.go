@@ -139,7 +139,7 @@ type ledger struct {
 }
 
 // removal is the hub's recent deletion of an object. left is what the object left on the cluster; empty if it was
-// uninstalled or handed over.
+// uninstalled.
 type removal struct {
 	at   time.Time
 	left string

@@ -62,8 +62,8 @@ func (r *Reconciler) keepAccount(ctx context.Context, c *cluster, s *plan.Step) 
 	return nil
 }
 
-// unnoted reads, live, a Kustomization of which Flux may have applied something that it has not noted, and would not remove: one that has
-// never been applied with success, or has got another folder or namespace since.
+// unnoted reads a Kustomization live that has never been applied with success, or that has got another folder or namespace since. Flux may
+// have applied objects that are not in its inventory, and would not remove these.
 func (r *Reconciler) unnoted(ctx context.Context, c *cluster, s *plan.Step) error {
 	o := c.objects[s.Key]
 	if o.state.Version != "" && o.AppliedAs == "" || o.Deleting {

@@ -11,6 +11,14 @@ type Key struct{ Kind, Namespace, Name string }
 
 func (k Key) String() string { return k.Kind + " " + k.Namespace + "/" + k.Name }
 
+// KeyOf returns the key of an object that a status names.
+func KeyOf(ref *hubv1.FluxObjectReference) Key { return Key{ref.Kind, ref.Namespace, ref.Name} }
+
+// Reference returns the key as a status names the object.
+func (k Key) Reference() *hubv1.FluxObjectReference {
+	return &hubv1.FluxObjectReference{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}
+}
+
 // Desired is an object that the cluster should have.
 type Desired struct {
 	Key    Key

@@ -48,7 +48,7 @@ func (d *Delivery) leaving(s *Step, o *Object) (hubv1.AddonStatus, bool) {
 	case s.Verb.Orphans():
 		a.State, a.Message = hubv1.AddonOrphaned, s.Left
 		if s.Verb == plan.HandOver {
-			a.TakenOverBy = &hubv1.FluxObjectReference{Kind: s.To.Kind, Namespace: s.To.Namespace, Name: s.To.Name}
+			a.TakenOverBy = s.To.Reference()
 		}
 	case s.Verb == plan.Uninstall && a.Message == "":
 		a.Message = "Flux is uninstalling it"
@@ -134,15 +134,9 @@ func (d *Delivery) stateOfStep(c *Cluster, a *hubv1.AddonStatus, s *Step, o *Obj
 		a.State = hubv1.AddonProgressing
 	default:
 		before := d.before(s.Addon)
-		again := fluxstate.TriesAgain(o.State, &before, s.Applied)
-		if again {
-			stillFailed(a, &before)
-		} else {
-			a.State, a.Message = fluxstate.Addon(before, o.State, s.Applied)
-			a.Reason, a.LastAttempt = reasonOf(a.State, o.State), fluxstate.Attempt(a.State, o.State)
-		}
+		again := asFluxSays(a, &before, o.State, s.Applied, false)
 		if a.LastAttempt == hubv1.AttemptUnreached && c.Unprobed && !c.Reachable {
-			a.State, a.Reason, a.LastAttempt = hubv1.AddonUnreachable, "", "" // no breaker opens without a probe; Flux tries again, ever more seldom
+			a.State, a.Reason = hubv1.AddonUnreachable, "" // no breaker opens without a probe; Flux tries again, less and less often
 		} else if !again {
 			c.explain(d, a, o)
 		}
@@ -152,9 +146,16 @@ func (d *Delivery) stateOfStep(c *Cluster, a *hubv1.AddonStatus, s *Step, o *Obj
 	}
 }
 
-// stillFailed goes on with the status of an add-on that had failed and that Flux tries again.
-func stillFailed(a, before *hubv1.AddonStatus) {
-	a.State, a.Reason, a.Message, a.LastAttempt = before.State, before.Reason, before.Message, before.LastAttempt
+// asFluxSays sets what Flux says of an add-on. If Flux tries again, the failure before still counts, and again is true. applied and stays
+// are those of State.
+func asFluxSays(a, before *hubv1.AddonStatus, s fluxstate.State, applied int64, stays bool) (again bool) {
+	if fluxstate.TriesAgain(s, before, applied) {
+		a.State, a.Reason, a.Message, a.LastAttempt = before.State, before.Reason, before.Message, before.LastAttempt
+		return true
+	}
+	a.State, a.Message = State(*before, s, applied, stays)
+	a.Reason, a.LastAttempt = reasonOf(a.State, s), fluxstate.Attempt(a.State, s)
+	return false
 }
 
 // explain says more about an add-on that is not Ready, where the hub knows more than Flux says.

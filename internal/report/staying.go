@@ -104,11 +104,7 @@ func (d *Delivery) stayingAs(c *Cluster, o *Object) hubv1.AddonStatus {
 	if o.Applied == 0 && (d.Frozen || o.Awaited != "") {
 		a.AppliedGeneration = o.State.Generation
 	}
-	if fluxstate.TriesAgain(o.State, &before, o.Applied) {
-		stillFailed(&a, &before)
-	} else {
-		a.State, a.Message = State(before, o.State, o.Applied, true)
-		a.Reason, a.LastAttempt = reasonOf(a.State, o.State), fluxstate.Attempt(a.State, o.State)
+	if !asFluxSays(&a, &before, o.State, o.Applied, true) {
 		c.unfetched(&before, &a, o)
 	}
 	if a.State == hubv1.AddonReady {
@@ -148,7 +144,7 @@ func (d *Delivery) gone(c *Cluster, now []hubv1.AddonStatus) []hubv1.AddonStatus
 		case d.Failed:
 			out = append(out, *a.DeepCopy())
 		default:
-			if orphan, ok := c.orphan(a, plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}); ok {
+			if orphan, ok := c.orphan(a, d.Namespace); ok {
 				out = append(out, orphan)
 			}
 		}
@@ -160,8 +156,8 @@ func (d *Delivery) gone(c *Cluster, now []hubv1.AddonStatus) []hubv1.AddonStatus
 // An object that is there, and stays, has not gone: another set of the namespace delivers it now. The hub may have let
 // the add-on go a moment ago, so that its status does not say so yet. Somebody else may have deleted a suspended object, as with its
 // namespace.
-func (c *Cluster) orphan(a hubv1.AddonStatus, k plan.Key) (hubv1.AddonStatus, bool) {
-	left, removed := "", false
+func (c *Cluster) orphan(a hubv1.AddonStatus, namespace string) (hubv1.AddonStatus, bool) {
+	k, left, removed := plan.Key{Kind: a.Kind, Namespace: namespace, Name: a.Object}, "", false
 	if c.Removed != nil {
 		left, removed = c.Removed(k)
 	}
@@ -197,7 +193,7 @@ func (d *Delivery) handedOver(c *Cluster) []hubv1.AddonStatus {
 		if a.State != hubv1.AddonOrphaned || a.TakenOverBy == nil {
 			continue
 		}
-		if orphan, ok := c.orphan(a, plan.Key{Kind: a.Kind, Namespace: d.Namespace, Name: a.Object}); ok {
+		if orphan, ok := c.orphan(a, d.Namespace); ok {
 			out = append(out, orphan)
 		}
 	}
@@ -206,7 +202,7 @@ func (d *Delivery) handedOver(c *Cluster) []hubv1.AddonStatus {
 
 // comes returns whether an object is there, or is to be made.
 func (c *Cluster) comes(by *hubv1.FluxObjectReference) bool {
-	k := plan.Key{Kind: by.Kind, Namespace: by.Namespace, Name: by.Name}
+	k := plan.KeyOf(by)
 	return c.Objects[k] != nil || slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Key == k && s.Wanted != nil })
 }
 
@@ -215,6 +211,6 @@ func (c *Cluster) recorded(by *hubv1.FluxObjectReference) bool {
 	if by == nil {
 		return false
 	}
-	o := c.Objects[plan.Key{Kind: by.Kind, Namespace: by.Namespace, Name: by.Name}]
+	o := c.Objects[plan.KeyOf(by)]
 	return o != nil && !o.Deleting && o.State.Version != ""
 }

@@ -40,7 +40,7 @@ func update(list []hubv1.Orphan, deliveries []hubv1.AddonDelivery, scope func(na
 	for i := range deliveries {
 		for _, a := range deliveries[i].Status.Addons {
 			switch {
-			case a.State == hubv1.AddonOrphaned && a.TakenOverBy != nil && !takenOver:
+			case a.State == hubv1.AddonOrphaned && a.TakenOverBy != nil && !takenOver: // the registration's list has it
 			case a.State == hubv1.AddonOrphaned:
 				o := OrphanOf(&deliveries[i], a)
 				old = slices.DeleteFunc(old, func(old hubv1.Orphan) bool { return sameOrphan(old, o) })

@@ -285,8 +285,7 @@ func chartKey(o apiserver.Object) apiserver.Key {
 }
 
 // editedAway returns whether the set that has brought a workload asks for another one under that name, or under the one that it has given
-// it since. The edit reaches a paused cluster
-// later, also if somebody else wants the workload by then, who waits for that set to leave.
+// it since. The edit reaches a paused cluster later, also if somebody else wants the workload by then, who waits for that set to leave.
 func (w *World) editedAway(work *workload) bool {
 	namespace, name, _ := strings.Cut(work.set, "/")
 	s := w.sets[name]

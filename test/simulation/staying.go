@@ -13,9 +13,9 @@ import (
 
 // What stays at rest though nobody wants it, or waits for ever, and says so.
 
-// unseen returns whether a Flux object that a user has deleted is for a
-// cluster that is gone, and whose registration has not seen its origin, for example because it was just made again; or
-// was not made again any more, and the delivery says so, or somebody has deleted that as well. Absence removes nothing: as without the
+// unseen returns whether a Flux object that a user has deleted is for a cluster that is gone, and whose registration has not seen its
+// origin, for example because it was just made again; or was not made again any more, and the delivery says so, or somebody has deleted
+// that as well. Absence removes nothing: as without the
 // hub, Flux tries to uninstall it until somebody deletes the registration, or the delivery.
 func (w *World) unseen(o apiserver.Object) bool {
 	c := w.registrationOf(o)

@@ -68,6 +68,12 @@ func (s *Step) status() hubv1.AddonStatus {
 
 // arriving returns the status of an add-on that the delivery wants. o is its object; nil if there is none.
 func (d *Delivery) arriving(c *Cluster, s *Step, o *Object) hubv1.AddonStatus {
+	before := d.before(s.Addon)
+	if o == nil && s.Verb != plan.Create && before.Object == s.Key.Name && keptSuspended(&before) {
+		if orphan, ok := c.orphan(before, d.Namespace); ok {
+			return orphan // until it is made again: its delivery may go before that, with the namespace
+		}
+	}
 	a := s.status()
 	a.Removal = d.asks(s, o)
 	if !s.Wanted.DefaultRelease && s.Wanted.Kind == fluxspec.HelmReleaseKind {
@@ -85,7 +91,10 @@ func (d *Delivery) arriving(c *Cluster, s *Step, o *Object) hubv1.AddonStatus {
 	} else {
 		d.stateOfStep(c, &a, s, o)
 	}
-	a.Before = kept(d.before(s.Addon), &a, o, s.Wanted.Hash)
+	if s.Verb == plan.AwaitRemoval && o != nil && o.Deleting && o.Suspended {
+		a.Reason = hubv1.SuspendedReason // Flux leaves it
+	}
+	a.Before = kept(before, &a, o, s.Wanted.Hash)
 	a.Removal = cmp.Or(a.Removal, d.reinstalling(&a, o))
 	return a
 }

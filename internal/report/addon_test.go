@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/report"
+	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
 // TestAddonArrives: the status of an add-on that its delivery wants, by the step, its outcome and the object.
@@ -61,6 +62,16 @@ func TestAddonArrives(t *testing.T) {
 		"Updated": {
 			verb: plan.Update, out: report.Outcome{Applied: 4},
 			want: hubv1.AddonStatus{State: hubv1.AddonProgressing, AppliedGeneration: 4, Version: "1.0.0"},
+		},
+		"DeletedWhileItIsSuspended": { // with its namespace, for example
+			verb: plan.AwaitResume, none: true,
+			before: &hubv1.AddonStatus{Name: "a", Kind: addonKey.Kind, Object: addonKey.Name, State: hubv1.AddonPaused, Version: "1.0.0", AppliedGeneration: 3},
+			want:   hubv1.AddonStatus{State: hubv1.AddonOrphaned, Reason: hubv1.SuspendedReason, Version: "1.0.0", Message: teardown.DeletedSuspended},
+		},
+		"StillGone": {
+			verb: plan.AwaitResume, none: true,
+			before: &hubv1.AddonStatus{Name: "a", Kind: addonKey.Kind, Object: addonKey.Name, State: hubv1.AddonOrphaned, Reason: hubv1.SuspendedReason, Version: "1.0.0", Message: "told"},
+			want:   hubv1.AddonStatus{State: hubv1.AddonOrphaned, Reason: hubv1.SuspendedReason, Version: "1.0.0", Message: "told"},
 		},
 		"FluxFails": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3}, change: failing("InstallFailed", "no"),

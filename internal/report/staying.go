@@ -170,20 +170,17 @@ func (c *Cluster) orphan(a hubv1.AddonStatus, namespace string) (hubv1.AddonStat
 		}
 		return a, true
 	case left == "" && !removed && o == nil && keptSuspended(&a):
-		left = teardown.DeletedSuspended
+		a.State, a.Reason, a.Message = hubv1.AddonOrphaned, hubv1.SuspendedReason, teardown.DeletedSuspended
+		a.AppliedGeneration, a.Before, a.Removal = 0, "", ""
+		return a, true
 	}
 	return hubv1.AddonStatus{Name: a.Name, Kind: a.Kind, Object: a.Object, State: hubv1.AddonOrphaned, Message: left}, left != ""
 }
 
 // keptSuspended returns whether an add-on has something on its cluster, and its Flux object is suspended or does not reach the cluster.
 func keptSuspended(a *hubv1.AddonStatus) bool {
-	switch a.State {
-	case hubv1.AddonPaused, hubv1.AddonSuspended, hubv1.AddonUnreachable:
-		return a.Version != ""
-	case hubv1.AddonRemoving:
-		return a.Version != "" && a.Reason == hubv1.SuspendedReason
-	}
-	return false
+	suspended := a.State == hubv1.AddonPaused || a.State == hubv1.AddonSuspended || a.State == hubv1.AddonUnreachable
+	return a.Version != "" && (suspended || a.Reason == hubv1.SuspendedReason)
 }
 
 // handedOver returns the entries of add-ons that another object goes on with, and that Flux has not recorded for it.

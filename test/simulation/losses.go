@@ -118,10 +118,14 @@ func (w *World) nowCalled(work *workload) string {
 // written, it may overwrite that with what it knows itself, which may be older, or the other way round: what has come by that goes. No
 // precondition of the API server spans a delivery and its Flux objects.
 func (w *World) noteOverwritten(write apiserver.Write) {
-	if w.wrote == nil || w.at == nil || write.Old == nil || write.New == nil || write.Actor == "user" || write.Actor == "flux" {
+	if w.wrote == nil || w.at == nil || write.New == nil || write.Actor == "user" || write.Actor == "flux" {
 		return
 	}
 	uid := nested(write.New, "metadata", "uid")
+	if write.Old == nil {
+		w.firstWrites[uid] = isFlux(write.Key)
+		return
+	}
 	if write.Key.Kind == "AddonDelivery" { // each of the two goes by what the other one has given the cluster
 		if before, now := nested(write.Old, "spec", "revisionName"), nested(write.New, "spec", "revisionName"); before != now {
 			by := w.wrote[uid]

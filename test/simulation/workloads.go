@@ -55,7 +55,7 @@ func (w *World) give(c *cluster, name string, k apiserver.Key, uid, set, addon, 
 		w.say("  %s gets %s (of %s)", c.name, name, k)
 	}
 	if work.ownerUID != uid && work.ownerUID != "" && w.lives(work.ownerUID) && !twoRegistrations(w.object(work.ownerUID), w.server.Get(k)) &&
-		w.wrote == nil { // a first write of a process that stood still has nothing to name (docs/adr/30)
+		!w.firstWrites[work.ownerUID] && !w.firstWrites[uid] {
 		w.violated("owners", "%s on %s belongs to two Flux objects: %s and %s", name, c.name, work.owner, k)
 	}
 	delete(w.orphans, c.name+" "+name)

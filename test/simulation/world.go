@@ -39,10 +39,13 @@ type World struct {
 	wrote    map[any]*hub
 	replaced map[apiserver.Key][]any
 	disputed map[apiserver.Key]bool
-	flux     *flux
-	clusters []*cluster
-	sets     map[string]*set
-	teams    map[string]*team
+	// firstWrites are the Flux objects that were made meanwhile, by UID: a first write has nothing to name (docs/adr/0030), so two of them may
+	// bring the same.
+	firstWrites map[any]bool
+	flux        *flux
+	clusters    []*cluster
+	sets        map[string]*set
+	teams       map[string]*team
 	// known is set while the world is looked at, and nothing changes.
 	known *known
 	// tokens are those that clusters have given.

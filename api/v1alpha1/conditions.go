@@ -316,7 +316,7 @@ const (
 	// nothing there yet. It makes nothing.
 	NotSelectedReason = "NotSelected"
 	// FrozenReason: a hub with another version of the renderer made the revision. Existing objects stay as they are
-	// until the set changes. The present renderer makes those that are missing.
+	// until the set's rollout comes to the cluster. The present renderer makes those that are missing.
 	FrozenReason = "Frozen"
 )
 

@@ -74,7 +74,7 @@ func TestFinalizeWaitsForDeliveries(t *testing.T) {
 			}),
 		}
 		m := &Matcher{Reconciler: r}
-		sets := compiled{uid: set.UID, reach: selector.Reach(), selector: selector, revision: "base-1-e2", everyone: "base-1-e2", newcomers: "base-1-e2"}
+		sets := compiled{uid: set.UID, reach: selector.Reach(), selector: selector, everyone: "base-1-e2", newcomers: "base-1-e2"}
 		r.registry.put(key, sets)
 		deliver := func() {
 			if err := m.match(ctx, reg, key, sets, nil); err != nil {

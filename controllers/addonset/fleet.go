@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -91,12 +90,12 @@ func (f *fleet) admit(everyone bool, coming map[types.NamespacedName]bool, next 
 func (f *fleet) coming(newest string, starts []rollout.Start) map[types.NamespacedName]bool {
 	out := map[types.NamespacedName]bool{}
 	for i := range f.clusters {
-		if c := &f.clusters[i]; identity.SameContent(c.Revision, newest) {
+		if c := &f.clusters[i]; c.Revision == newest {
 			out[c.Key] = true
 		}
 	}
 	for i := range starts {
-		if identity.SameContent(starts[i].Revision, newest) {
+		if starts[i].Revision == newest {
 			out[starts[i].Cluster] = true
 		}
 	}
@@ -130,7 +129,7 @@ func (f *fleet) leave(d *hubv1.AddonDelivery, waits bool) {
 func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) {
 	name := d.Spec.RegistrationRef.Name
 	f.counts.Matched++
-	if status.IsTrue(d, hubv1.ReadyCondition) && identity.SameContent(d.Status.ReadyRevision, d.Spec.RevisionName) {
+	if status.IsTrue(d, hubv1.ReadyCondition) && d.Status.ReadyRevision == d.Spec.RevisionName {
 		f.counts.Ready++
 	}
 	if !online {
@@ -140,7 +139,7 @@ func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) 
 	if status.Reason(d, hubv1.ReadyCondition) == hubv1.OriginMissingReason {
 		f.originless = append(f.originless, name)
 	}
-	given := identity.SameContent(d.Spec.RevisionName, set.Status.Revision)
+	given := d.Spec.RevisionName == set.Status.Revision
 	paused = paused || unserved(d)
 	if paused {
 		f.counts.Paused++
@@ -149,7 +148,7 @@ func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) 
 		f.counts.Failed++
 	}
 	without := status.Reason(d, hubv1.ReadyCondition) == hubv1.AddonsLostReason && !status.IsTrue(d, hubv1.ReadyCondition)
-	switch updated := identity.SameContent(d.Status.ReadyRevision, set.Status.Revision); {
+	switch updated := d.Status.ReadyRevision == set.Status.Revision; {
 	case without:
 		f.without++
 	case updated && why != "":

@@ -164,9 +164,6 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 	}
 	is := gift{d.Spec.RevisionName, d.Spec.Start}
 	wanted := set.gives(client.ObjectKeyFromObject(reg), d.UID, is)
-	if identity.SameContent(is.revision, wanted.revision) && has(d, set.created) {
-		wanted.revision = is.revision
-	}
 	if d.Spec.AddonSetRef.UID == set.uid && wanted.equal(is) {
 		return nil
 	}
@@ -220,32 +217,7 @@ func (c *compiled) gives(cluster types.NamespacedName, delivery types.UID, is gi
 	case starts && start.Delivery == delivery:
 		return gift{start.Revision, start.Start}
 	}
-	for _, revision := range []string{c.revision, c.newcomers} {
-		if identity.SameContent(revision, is.revision) {
-			is.revision = revision // by a renderer of this epoch
-			break
-		}
-	}
 	return is
-}
-
-// has returns whether a cluster has the content of its delivery's revision. A hub with a new epoch leaves what an
-// older epoch has made as it is. So if the delivery stayed on its old revision, the following clusters would keep the
-// wrong content: one that had other content before and does not have this one yet; one on which something still
-// leaves, or waits for the removal guard; and one whose status names no delivered revision, for example because it
-// was paused before, since it may have had other content. A delivery that was restored from a backup has no status,
-// and stays on its revision: its set was restored as well, at about the same time. One that is younger than its set and has no status was
-// made again, and nobody has looked at it yet: what is on the cluster may be of another revision. created is the set's time.
-func has(d *hubv1.AddonDelivery, created time.Time) bool {
-	s := &d.Status
-	if slices.ContainsFunc(s.Addons, func(a hubv1.AddonStatus) bool { return a.State == hubv1.AddonRemoving || a.State == hubv1.AddonHeld }) {
-		return false
-	}
-	is := func(revision string) bool { return identity.SameContent(revision, d.Spec.RevisionName) }
-	if len(s.Conditions) == 0 {
-		return !d.CreationTimestamp.After(created)
-	}
-	return is(s.ObservedRevision) || is(s.ReadyRevision)
 }
 
 // deliver writes a delivery. was is the UID of the one that is there; "" makes one.

@@ -71,7 +71,7 @@ func (r *matcherRoom) publish(revision string, held bool) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.registry.put(r.set, compiled{uid: "set", reach: selector.Reach(), selector: selector, revision: revision, everyone: revision, newcomers: revision, held: held})
+	r.registry.put(r.set, compiled{uid: "set", reach: selector.Reach(), selector: selector, everyone: revision, newcomers: revision, held: held})
 }
 
 // look has the matcher look at the cluster once, and returns its delivery, nil if there is none.
@@ -152,7 +152,7 @@ func TestMatcherClaims(t *testing.T) {
 	}{
 		"OfAnOlderHub":             {"prod", "", "base-1-e2", false, "set", "base-1-e2"},
 		"OutOfABackup":             {"prod", "was", "base-1-e2", false, "set", "base-1-e2"},
-		"OfAnOlderEpoch":           {"prod", "", "base-1-e1", false, "set", "base-1-e1"},
+		"OfAnOlderEpoch":           {"prod", "", "base-1-e1", false, "set", "base-1-e2"},
 		"OfAnOlderContent":         {"prod", "", "base-0-e1", false, "set", "base-1-e2"},
 		"OfASetThatDoesNotCompile": {"prod", "was", "base-0-e1", true, "set", "base-0-e1"},
 		"NotSelected":              {"dev", "was", "base-1-e2", false, "was", "base-1-e2"},
@@ -245,48 +245,6 @@ func TestRevisionOutOfABackup(t *testing.T) {
 			}
 			if !metav1.IsControlledBy(there, set) || string(there.Data.Raw) != string(raw) || (there.UID == "revision") == tc.fails {
 				t.Errorf("it is %+v", there)
-			}
-		})
-	}
-}
-
-// TestMatcherOfAnOlderEpoch: a hub with a new epoch leaves a cluster where it is that has the set's content, and moves one that the last edit
-// had not reached.
-func TestMatcherOfAnOlderEpoch(t *testing.T) {
-	for name, tc := range map[string]struct {
-		observed, ready, want string
-		state                 hubv1.AddonState
-		after                 time.Duration // its set it was made
-	}{
-		"has it":              {"base-1-e1", "base-1-e1", "base-1-e1", hubv1.AddonReady, 0},
-		"not Ready yet":       {"base-1-e1", "base-0-e1", "base-1-e1", hubv1.AddonProgressing, 0},
-		"out of a backup":     {"", "", "base-1-e1", "", 0},
-		"made again":          {"", "", "base-1-e2", "", time.Second},
-		"edited in between":   {"base-0-e1", "base-0-e1", "base-1-e2", hubv1.AddonReady, 0},
-		"has what it had":     {"base-0-e1", "base-1-e1", "base-1-e1", hubv1.AddonReady, 0},
-		"of an older one yet": {"base-0-e0", "base-0-e0", "base-1-e2", hubv1.AddonReady, 0},
-		"edited once more":    {"", "base-0-e1", "base-1-e2", hubv1.AddonReady, 0},
-		"a removal is held":   {"base-1-e1", "base-0-e1", "base-1-e2", hubv1.AddonHeld, 0},
-		"something leaves":    {"base-1-e1", "base-1-e1", "base-1-e2", hubv1.AddonRemoving, 0},
-		"paused before":       {"", "", "base-1-e2", hubv1.AddonPaused, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"))
-			d := r.look()
-			d.Spec.RevisionName, d.CreationTimestamp = "base-1-e1", metav1.NewTime(time.Time{}.Add(tc.after))
-			if err := r.api.Update(t.Context(), d); err != nil {
-				t.Fatal(err)
-			}
-			d.Status.ObservedRevision, d.Status.ReadyRevision = tc.observed, tc.ready
-			if tc.state != "" {
-				d.Status.Addons = []hubv1.AddonStatus{{Name: "a", State: tc.state}}
-				d.Status.Conditions = []metav1.Condition{{Type: hubv1.ReadyCondition, Status: metav1.ConditionFalse}}
-			}
-			if err := r.api.Status().Update(t.Context(), d); err != nil {
-				t.Fatal(err)
-			}
-			if got := r.look().Spec.RevisionName; got != tc.want {
-				t.Errorf("it is on %s, want %s", got, tc.want)
 			}
 		})
 	}

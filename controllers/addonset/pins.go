@@ -130,11 +130,8 @@ func (r *Reconciler) stopped(ctx context.Context, set *hubv1.AddonSet, n *revise
 	if to == "" {
 		return false, nil
 	}
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: to}, &appsv1.ControllerRevision{})
-	if apierrors.IsNotFound(err) {
-		return false, nil // nobody can go there
-	}
-	return err == nil, client.IgnoreNotFound(err)
+	revisions, err := r.revisions(ctx, r.Client, set)
+	return ofContent(to, revisions) != nil, err // nobody can go to what does not exist
 }
 
 // pinned returns the pins of the newest revision, and whether it holds the present spec. A revision that is not what its name

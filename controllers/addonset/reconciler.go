@@ -198,8 +198,7 @@ func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (p *compi
 // publish tells the matcher about a set, and which revision its clusters get at once. next is nil for a set that does not
 // compile: its clusters keep what they have, and the selector may be nil.
 func (r *Reconciler) publish(ctx context.Context, set *hubv1.AddonSet, aim match.Aim, next *rollout.Decision) {
-	c := compiled{uid: set.UID, created: set.CreationTimestamp.Time, generation: set.Generation, reach: aim.Reach, selector: aim.Selector,
-		revision: set.Status.Revision, held: next == nil}
+	c := compiled{uid: set.UID, generation: set.Generation, reach: aim.Reach, selector: aim.Selector, held: next == nil}
 	if next != nil {
 		c.everyone, c.newcomers, c.after = next.Everyone, next.Newcomers, next.After
 	}

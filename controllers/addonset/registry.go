@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/rollout"
 )
@@ -20,13 +19,10 @@ import (
 type compiled struct {
 	// uid is the set's: a set that is made again under the same name has another.
 	uid        types.UID
-	created    time.Time
 	generation int64
 	// reach is that of the set's namespace. selector is nil if the set's is not valid.
 	reach    match.Reach
 	selector *match.Selector
-	// revision is the one that clusters should have.
-	revision string
 	// everyone is the revision that all clusters get at once; "" if starts says which cluster gets which. newcomers is the
 	// revision that clusters without a delivery get at once if they were registered after a time; "" if none do.
 	everyone, newcomers string
@@ -71,7 +67,7 @@ func (r *registry) put(key types.NamespacedName, c compiled) bool {
 	}
 	r.sets[key] = c
 	return !ok || old.everyone != c.everyone || (old.newcomers == "") != (c.newcomers == "") ||
-		old.uid != c.uid || old.generation != c.generation || old.revision != c.revision || old.held != c.held ||
+		old.uid != c.uid || old.generation != c.generation || old.held != c.held ||
 		old.leaving != c.leaving || old.reach.String() != c.reach.String()
 }
 
@@ -130,7 +126,7 @@ func (r *registry) strange(d *hubv1.AddonDelivery) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	set, ok := r.sets[d.SetKey()]
-	other := set.everyone != "" && !identity.SameContent(set.everyone, d.Spec.RevisionName)
+	other := set.everyone != "" && set.everyone != d.Spec.RevisionName
 	if start, starts := set.starts[d.Spec.RegistrationRef.Key()]; starts {
 		other = other || !done(&start, d.Spec.RevisionName, d.Spec.Start)
 	}

@@ -18,12 +18,12 @@ func TestStrange(t *testing.T) {
 		revision string
 		want     bool
 	}{
-		"AsItsSetSays":     {compiled{uid: "u", revision: "base-1-e3", everyone: "base-1-e3", newcomers: "base-1-e3"}, "u", "base-1-e3", false},
-		"OfAnOlderEpoch":   {compiled{uid: "u", revision: "base-1-e3", everyone: "base-1-e3", newcomers: "base-1-e3"}, "u", "base-1-e2", false},
-		"OutOfABackup":     {compiled{uid: "u", revision: "base-1-e3", everyone: "base-1-e3", newcomers: "base-1-e3"}, "before", "base-1-e3", true},
-		"OtherContent":     {compiled{uid: "u", revision: "base-1-e3", everyone: "base-1-e3", newcomers: "base-1-e3"}, "u", "base-0-e3", true},
+		"AsItsSetSays":     {compiled{uid: "u", everyone: "base-1-e3", newcomers: "base-1-e3"}, "u", "base-1-e3", false},
+		"OfAnOlderEpoch":   {compiled{uid: "u", everyone: "base-1-e3", newcomers: "base-1-e3"}, "u", "base-1-e2", true},
+		"OutOfABackup":     {compiled{uid: "u", everyone: "base-1-e3", newcomers: "base-1-e3"}, "before", "base-1-e3", true},
+		"OtherContent":     {compiled{uid: "u", everyone: "base-1-e3", newcomers: "base-1-e3"}, "u", "base-0-e3", true},
 		"OfASetThatGoes":   {compiled{uid: "u", leaving: true}, "u", "base-0-e3", false},
-		"OfASetThatIsHeld": {compiled{uid: "u", revision: "base-1-e3", everyone: "base-1-e3", newcomers: "base-1-e3", held: true}, "u", "base-0-e3", false},
+		"OfASetThatIsHeld": {compiled{uid: "u", everyone: "base-1-e3", newcomers: "base-1-e3", held: true}, "u", "base-0-e3", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &registry{}

@@ -17,7 +17,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/pin"
-	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -42,7 +41,7 @@ func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet, ne
 	in := rollout.Input{
 		Set: client.ObjectKeyFromObject(set).String(), Strategy: strategy, Pause: set.Spec.Pause, Orders: rollout.Read(set.Annotations),
 		Revision: set.Status.Revision, State: rolled(set), Clusters: clusters, Now: r.Clock.Now(),
-		Exists: func(name string) bool { return name == set.Status.Revision || byName[name] != nil },
+		Exists: func(name string) bool { return name == set.Status.Revision || ofContent(name, revisions) != nil },
 	}
 	if in.Since = r.Tenure.Since(r.Clock.Now()); !in.Since.IsZero() {
 		in.Known = in.Since.Add(tenure.Looks)
@@ -57,8 +56,10 @@ func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet, ne
 		return newest.raw // it has just been made, and is not in the cache yet
 	})
 	out := rollout.Decide(in)
-	if err := r.renew(ctx, set, &out, byName); err != nil {
-		return rollout.Decision{}, err
+	for _, name := range []string{out.State.Revision, out.Newcomers} {
+		if err := r.renew(ctx, set, name, revisions); err != nil {
+			return rollout.Decision{}, err
+		}
 	}
 	set.Status.Rollout = &out.State
 	r.summarizeFloating(set, strategy.Chosen(), newest)
@@ -68,30 +69,24 @@ func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet, ne
 	return out, nil
 }
 
-// renew has the clusters that go back get the older content by this epoch's renderer. A revision of an older epoch is left as it
-// is, so nothing would go back.
-func (r *Reconciler) renew(ctx context.Context, set *hubv1.AddonSet, out *rollout.Decision,
-	byName map[string]*appsv1.ControllerRevision) error {
-	old := out.State.Revision
-	name := identity.OfEpoch(old, render.Epoch)
-	if name == old || byName[old] == nil {
+// renew makes sure that a revision exists that clusters are to get. It is missing if a hub of another epoch made the content that they go
+// back to, or that newcomers get.
+func (r *Reconciler) renew(ctx context.Context, set *hubv1.AddonSet, name string, revisions []appsv1.ControllerRevision) error {
+	there := ofContent(name, revisions)
+	if name == set.Status.Revision || there == nil || there.Name == name {
 		return nil
 	}
-	if byName[name] == nil {
-		if err := r.makeRevision(ctx, set, name, byName[old].Data.Raw); err != nil {
-			return err
+	return r.makeRevision(ctx, set, name, there.Data.Raw)
+}
+
+// ofContent returns the revision of a name, or one of the same content; nil if there is none.
+func ofContent(name string, revisions []appsv1.ControllerRevision) (found *appsv1.ControllerRevision) {
+	for i := range revisions {
+		if r := &revisions[i]; r.Name == name || found == nil && identity.SameContent(r.Name, name) {
+			found = r
 		}
 	}
-	names := []*string{&out.State.Revision, &out.State.CompletedRevision, &out.Newcomers}
-	for i := range out.Starts {
-		names = append(names, &out.Starts[i].Revision)
-	}
-	for _, n := range names {
-		if *n == old {
-			*n = name
-		}
-	}
-	return nil
+	return found
 }
 
 // summarizeRollout notes what the conditions say of a rollout.
@@ -193,7 +188,7 @@ func (r *registry) foresee(set types.NamespacedName, clusters []rollout.Cluster)
 
 // done returns whether a cluster has what a start gives it.
 func done(s *rollout.Start, revision string, is *hubv1.DeliveryStart) bool {
-	if !identity.SameContent(revision, s.Revision) || (s.Start == nil) != (is == nil) {
+	if revision != s.Revision || (s.Start == nil) != (is == nil) {
 		return false
 	}
 	return s.Start == nil || is.Time.Equal(&s.Start.Time) && is.Healthy == s.Start.Healthy
@@ -209,7 +204,7 @@ func (r *registry) decide(set types.NamespacedName, out *rollout.Decision) []typ
 	}
 	starts := map[types.NamespacedName]rollout.Start{}
 	for key, s := range c.starts {
-		if !out.Held && identity.SameContent(s.Revision, out.State.Revision) {
+		if !out.Held && s.Revision == out.State.Revision {
 			starts[key] = s
 		}
 	}

@@ -24,7 +24,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/render"
-	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -141,7 +140,7 @@ func TestGoesBackAcrossAnUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	starts := r.registry.sets[client.ObjectKeyFromObject(set)].starts
-	want := identity.OfEpoch(old.Name, render.Epoch)
+	want := identity.Renewed(old.Name, revision)
 	if got := starts[client.ObjectKeyFromObject(canary)]; len(starts) != 1 || got.Revision != want {
 		t.Errorf("%+v, want %s", starts, want)
 	}
@@ -173,18 +172,6 @@ func TestUnchangedBeforeTheCacheHasIt(t *testing.T) {
 	starts := r.registry.sets[client.ObjectKeyFromObject(set)].starts
 	if got, ok := starts[client.ObjectKeyFromObject(canary)]; !ok || got.Start != nil {
 		t.Errorf("%+v", starts)
-	}
-}
-
-// After an upgrade of the hub, a cluster keeps its revision of the older epoch when its rollout is tried again. It has what it is to
-// have then, and does not count as one that never gets it.
-func TestTriedAgainAcrossAnUpgrade(t *testing.T) {
-	key, cluster := types.NamespacedName{Namespace: "flux-system", Name: "base"}, types.NamespacedName{Namespace: "fleet", Name: "one"}
-	start := &hubv1.DeliveryStart{Time: metav1.NewTime(fleetTime), Healthy: true}
-	r := &registry{sets: map[types.NamespacedName]compiled{key: {starts: map[types.NamespacedName]rollout.Start{cluster: {Cluster: cluster, Revision: "base-1-e3", Start: start}}}}}
-	out := r.foresee(key, []rollout.Cluster{{Key: cluster, Revision: "base-1-e2", Start: start, Ready: true}})
-	if !out[0].Ready || len(r.sets[key].starts) != 0 {
-		t.Errorf("%+v, %+v", out, r.sets[key].starts)
 	}
 }
 

@@ -21,7 +21,7 @@ func TestStartsThatTheCacheDoesNotShow(t *testing.T) {
 	set, one := types.NamespacedName{Namespace: "flux-system", Name: "base"}, types.NamespacedName{Namespace: "fleet", Name: "one"}
 	start := &hubv1.DeliveryStart{Time: metav1.NewTime(fleetTime), Healthy: true}
 	r := &registry{}
-	r.put(set, compiled{uid: "u", revision: "base-2-e1"})
+	r.put(set, compiled{uid: "u"})
 	r.decide(set, &rollout.Decision{State: hubv1.RolloutStatus{Revision: "base-2-e1"},
 		Starts: []rollout.Start{{Cluster: one, Revision: "base-2-e1", Start: start}}})
 	stale := rollout.Cluster{Key: one, Revision: "base-1-e1", Ready: true, Healthy: true}
@@ -30,7 +30,7 @@ func TestStartsThatTheCacheDoesNotShow(t *testing.T) {
 			t.Fatalf("it counts as %+v", got)
 		}
 	}
-	r.put(set, compiled{uid: "u", revision: "base-2-e1", generation: 2}) // the set is published again
+	r.put(set, compiled{uid: "u", generation: 2}) // the set is published again
 	if got := r.foresee(set, []rollout.Cluster{stale})[0]; got.Revision != "base-2-e1" {
 		t.Fatalf("after an edit it counts as %+v", got)
 	}
@@ -48,7 +48,7 @@ func TestStartsThatTheCacheDoesNotShow(t *testing.T) {
 func TestStartsOfAnOlderRevision(t *testing.T) {
 	set, one := types.NamespacedName{Namespace: "flux-system", Name: "base"}, types.NamespacedName{Namespace: "fleet", Name: "one"}
 	r := &registry{}
-	r.put(set, compiled{uid: "u", revision: "base-2-e1"})
+	r.put(set, compiled{uid: "u"})
 	r.decide(set, &rollout.Decision{State: hubv1.RolloutStatus{Revision: "base-2-e1"},
 		Starts: []rollout.Start{{Cluster: one, Revision: "base-2-e1", Start: &hubv1.DeliveryStart{Time: metav1.NewTime(fleetTime)}}}})
 	r.decide(set, &rollout.Decision{State: hubv1.RolloutStatus{Revision: "base-3-e1"}})
@@ -64,7 +64,7 @@ func TestStartsOfADeliveryThatIsGone(t *testing.T) {
 	set, one := types.NamespacedName{Namespace: "flux-system", Name: "base"}, types.NamespacedName{Namespace: "fleet", Name: "one"}
 	start := &hubv1.DeliveryStart{Time: metav1.NewTime(fleetTime)}
 	r := &registry{}
-	r.put(set, compiled{uid: "u", revision: "base-2-e1"})
+	r.put(set, compiled{uid: "u"})
 	r.decide(set, &rollout.Decision{State: hubv1.RolloutStatus{Revision: "base-2-e1"},
 		Starts: []rollout.Start{{Cluster: one, Delivery: "old", Revision: "base-2-e1", Start: start}}})
 	c := r.all()[set]
@@ -85,7 +85,7 @@ func TestStartsOfADeliveryThatIsGone(t *testing.T) {
 func TestStartsThatAreHeld(t *testing.T) {
 	set, one := types.NamespacedName{Namespace: "flux-system", Name: "base"}, types.NamespacedName{Namespace: "fleet", Name: "one"}
 	r := &registry{}
-	r.put(set, compiled{uid: "u", revision: "base-2-e1"})
+	r.put(set, compiled{uid: "u"})
 	r.decide(set, &rollout.Decision{State: hubv1.RolloutStatus{Revision: "base-2-e1"},
 		Starts: []rollout.Start{{Cluster: one, Revision: "base-2-e1", Start: &hubv1.DeliveryStart{Time: metav1.NewTime(fleetTime)}}}})
 	r.decide(set, &rollout.Decision{State: hubv1.RolloutStatus{Revision: "base-2-e1", Phase: hubv1.RolloutFailed}, Held: true})

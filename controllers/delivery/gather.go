@@ -127,8 +127,6 @@ type object struct {
 	adopter string
 	// chart is the HelmChart that helm-controller keeps for a hand-written HelmRelease: namespace/name.
 	chart string
-	// dangles is true if Flux waits by its spec.dependsOn for an object that does not exist.
-	dangles bool
 	// account is the ServiceAccount that Flux acts as on the cluster; "" for none.
 	account string
 	// kept is the Helm release that it goes on with, whatever its add-on's name; zero for none.

@@ -5,7 +5,6 @@ package delivery
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,7 +41,7 @@ func (r *Reconciler) render(ctx context.Context, c *cluster) error {
 			}
 		}
 		pending, err := r.pendingSets(ctx, c, d)
-		if err = errors.Join(err, r.dangling(ctx, c, d)); err != nil {
+		if err != nil {
 			d.fail(err)
 		}
 		d.stays = c.stays(d)
@@ -278,14 +277,14 @@ func (c *cluster) lives(d *delivery, addon string) bool {
 
 // stays names the add-ons of a frozen delivery that have an object. An object that was made for another cluster, or
 // is being deleted, does not stay. An add-on that the revision does not have does not stay either: the hub was
-// upgraded before that add-on had gone. Nor does one for which Flux would wait for good: what it depends on is another object by now.
+// upgraded before that add-on had gone.
 func (c *cluster) stays(d *delivery) map[string]bool {
 	if !d.frozen || d.leaving {
 		return nil
 	}
 	out := map[string]bool{}
 	for k, o := range c.objects {
-		if o.delivery == d.Name && k.Namespace == d.Namespace && o.Replaced == "" && !o.Deleting && d.has(o.Addon) && !o.dangles {
+		if o.delivery == d.Name && k.Namespace == d.Namespace && o.Replaced == "" && !o.Deleting && d.has(o.Addon) {
 			out[o.Addon] = true
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/page"
 	"github.com/chandler-hub/chandler/internal/provenance"
@@ -109,7 +110,9 @@ func (in *Input) engine(clusters []rollout.Cluster) (rollout.Input, error) {
 	return rollout.Input{
 		Set: in.key(), Strategy: strategy, Pause: in.Set.Spec.Pause, Orders: rollout.Read(in.Set.Annotations),
 		Revision: in.Set.Status.Revision, State: in.Set.Status.Rollout, Clusters: clusters, Now: in.Now,
-		Exists: func(name string) bool { return in.find(name) != nil },
+		Exists: func(name string) bool {
+			return slices.ContainsFunc(in.Revisions, func(r appsv1.ControllerRevision) bool { return identity.SameContent(r.Name, name) })
+		},
 		Same: rollout.Unchanged(func(name string) []byte {
 			if r := in.find(name); r != nil {
 				return r.Data.Raw

@@ -23,7 +23,7 @@ func HistoryOf(in *Input) *HistoryDocument {
 			continue
 		}
 		has[d.Spec.RevisionName]++
-		if identity.SameContent(d.Status.ReadyRevision, d.Spec.RevisionName) {
+		if d.Status.ReadyRevision == d.Spec.RevisionName {
 			ready[d.Spec.RevisionName]++
 		}
 	}
@@ -71,9 +71,9 @@ func (in *Input) marks(name string) []string {
 		is   bool
 	}{
 		{"newest", name == in.Set.Status.Revision},
-		{"completed", identity.SameContent(is.CompletedRevision, name)},
+		{"completed", is.CompletedRevision == name},
 		{"failed", rollout.Listed(name, is.FailedRevisions)},
-		{"being rolled out", is.Phase != "" && !complete(&is) && identity.SameContent(is.Revision, name)},
+		{"being rolled out", is.Phase != "" && !complete(&is) && is.Revision == name},
 		{"what the newest is undone to", identity.SameContent(orders.Undone(in.Set.Status.Revision), name)},
 	} {
 		if m.is {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/page"
 	"github.com/chandler-hub/chandler/internal/rollout"
 )
@@ -65,7 +64,7 @@ func Counts(in *Input) map[string]int {
 // Without returns how many clusters have another revision than this one.
 func Without(in *Input, revision string) (n int) {
 	for name, count := range Counts(in) {
-		if !identity.SameContent(name, revision) {
+		if name != revision {
 			n += count
 		}
 	}

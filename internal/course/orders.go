@@ -69,7 +69,7 @@ func (in *Input) present(seen string) (hubv1.RolloutStatus, *rollout.Strategy, e
 	if is.Phase == "" || is.Revision == "" {
 		return is, nil, in.refuse("the hub has not rolled out a revision of the set yet")
 	}
-	if seen != "" && !identity.SameContent(seen, is.Revision) {
+	if seen != "" && seen != is.Revision {
 		return is, nil, in.refuse("revision %s is rolled out now, and not %s; nothing is changed. See %s", is.Revision, seen,
 			command(in.Set, "status", ""))
 	}
@@ -121,7 +121,7 @@ func Approve(in *Input, wave, seen string) (*Order, error) {
 	}
 	values := []string{rollout.Approval(is.Revision, wave)}
 	for text := range strings.SplitSeq(in.Set.Annotations[hubv1.ApproveAnnotation], ",") {
-		if of, _, ok := strings.Cut(strings.TrimSpace(text), "/"); ok && identity.SameContent(of, is.Revision) {
+		if of, _, ok := strings.Cut(strings.TrimSpace(text), "/"); ok && of == is.Revision {
 			values = append(values, strings.TrimSpace(text))
 		}
 	}
@@ -185,7 +185,7 @@ func Retry(in *Input, seen string) (*Order, error) {
 	}
 	newest := in.Set.Status.Revision
 	switch {
-	case seen != "" && !identity.SameContent(seen, newest):
+	case seen != "" && seen != newest:
 		return nil, in.refuse("the newest revision is %s now, and not %s; nothing is changed", newest, seen)
 	case !rollout.Listed(newest, is.FailedRevisions):
 		return nil, in.refuse("revision %s has not failed: the rollout of %s is %s", newest, is.Revision, is.Phase)

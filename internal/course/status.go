@@ -10,7 +10,6 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/excerpt"
-	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/page"
 	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -103,7 +102,7 @@ func (in *Input) header(is *hubv1.RolloutStatus) []page.Field {
 		add("Clusters", fmt.Sprintf("all at once; %s have been Ready on the newest revision, %d failed, %d offline", c.UpdatedSummary,
 			c.Failed, c.Offline))
 	}
-	if !identity.SameContent(is.CompletedRevision, is.Revision) {
+	if is.CompletedRevision != is.Revision {
 		add("Completed", is.CompletedRevision)
 	}
 	add("Ahead", in.ahead(is))
@@ -121,7 +120,7 @@ func (in *Input) header(is *hubv1.RolloutStatus) []page.Field {
 // ahead says that the set has a revision that its clusters do not get; "" if that is not so.
 func (in *Input) ahead(is *hubv1.RolloutStatus) string {
 	newest := in.Set.Status.Revision
-	if is.Phase != hubv1.RolloutRolledBack && is.Phase != hubv1.RolloutRollingBack || identity.SameContent(newest, is.Revision) {
+	if is.Phase != hubv1.RolloutRolledBack && is.Phase != hubv1.RolloutRollingBack || newest == is.Revision {
 		return ""
 	}
 	have := "have"

@@ -32,7 +32,6 @@ const (
 	setHeld            = "RemovalsHeld"
 	setFailed          = "RolloutFailed"
 	setEpoch           = "EpochOfHub"
-	deliveryFrozen     = "DeliveriesFrozen"
 	objectLeft         = "FluxObjectsLeft"
 )
 
@@ -181,16 +180,9 @@ func setsFailed(f *Facts) []Finding {
 
 // setsBehind finds what a hub of another version has made.
 func setsBehind(f *Facts) []Finding {
-	out := some(f.Fleet.all(setEpoch), Finding{Severity: Warning, Code: setEpoch,
+	return some(f.Fleet.all(setEpoch), Finding{Severity: Warning, Code: setEpoch,
 		What:   fmt.Sprintf("the hub renders otherwise than this command line, which has epoch %d", f.Epoch),
 		Remedy: "take the command line of the hub's version, or upgrade the hub: what chandler render and diff show may not be what it makes"})
-	var sets []string
-	for _, c := range f.Fleet.of(deliveryFrozen) {
-		sets = append(sets, c.Reason)
-	}
-	return append(out, some(f.Fleet.all(deliveryFrozen), Finding{Severity: Warning, Code: deliveryFrozen,
-		What:   "deliveries are an epoch behind, and stay as they are until their sets change: " + list(sets),
-		Remedy: "change the set, first one that few clusters have (docs/upgrade.md); new overrides wait for it"})...)
 }
 
 // setsLeft finds what nobody removes: a member of the break-glass group has deleted the delivery, and its set does not want the cluster any

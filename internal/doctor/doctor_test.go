@@ -266,11 +266,6 @@ var cases = map[string]struct {
 	}, ""},
 	"SetNotSeen": {func(f *doctor.Facts) { s := set(); s.Generation = 2; f.Fleet.Set(s, 3, now) }, "ERROR SetNotSeen"},
 	"OtherEpoch": {func(f *doctor.Facts) { f.Fleet.Set(set(), 4, now) }, "WARNING EpochOfHub"},
-	"Frozen": {func(f *doctor.Facts) {
-		d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Name: "base-two"}}
-		d.Namespace, d.Spec.AddonSetRef.Name, d.Spec.RevisionName = "flux-system", "base", "base-4f24bf35d8-e2"
-		f.Fleet.Delivery(d)
-	}, "WARNING DeliveriesFrozen"},
 	"FluxObjectsLeft": {func(f *doctor.Facts) {
 		f.Fleet.FluxObject("HelmRelease", &metav1.ObjectMeta{Namespace: "flux-system", Name: "two-web", Annotations: map[string]string{hubv1.DeliveryAnnotation: "gone"}})
 	}, "WARNING FluxObjectsLeft"},
@@ -349,7 +344,7 @@ func TestPage(t *testing.T) {
 	for name, breaks := range map[string][]string{
 		"healthy": nil,
 		"sick": {"TwoConfigMaps", "Restarts", "CallersClock", "OldCRD", "NoPolicy", "NoRight", "OldFlux", "DefaultAccount", "TooFewWorkers", "SourceFails",
-			"Unreachable", "AddonsFailed", "Expires", "SomebodyReads", "NoCluster", "Frozen", "OverrideOver"},
+			"Unreachable", "AddonsFailed", "Expires", "SomebodyReads", "NoCluster", "OverrideOver"},
 		"unread": {"HubUnread"},
 	} {
 		f := healthy()

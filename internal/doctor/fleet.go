@@ -30,8 +30,7 @@ type Fleet struct {
 	// classes are faults by what they are, in the order in which they came.
 	classes   []Class
 	counts    map[Class]*Objects
-	revisions map[string]string // the newest of each set
-	delivered map[string]bool   // the deliveries that there are
+	delivered map[string]bool // the deliveries that there are
 }
 
 // add counts an object with a fault.
@@ -197,27 +196,18 @@ func (f *Fleet) Set(s *hubv1.AddonSet, epoch int, now time.Time) {
 	if stopped == string(hubv1.RolloutFailed) || stopped == string(hubv1.RolloutRolledBack) {
 		f.add(setFailed, stopped, name)
 	}
-	rev := s.Status.Revision
-	if rev != "" && identity.OfEpoch(rev, epoch) != rev {
+	if rev := s.Status.Revision; rev != "" && identity.OfEpoch(rev, epoch) != rev {
 		f.add(setEpoch, "", name+" ("+rev+")")
 	}
-	if f.revisions == nil {
-		f.revisions = map[string]string{}
-	}
-	f.revisions[name] = rev
 }
 
-// Delivery takes one delivery. The sets come first.
+// Delivery takes one delivery.
 func (f *Fleet) Delivery(d *hubv1.AddonDelivery) {
 	f.Deliveries++
 	if f.delivered == nil {
 		f.delivered = map[string]bool{}
 	}
 	f.delivered[d.Namespace+"/"+d.Name] = true
-	set := d.Namespace + "/" + d.Spec.AddonSetRef.Name
-	if rev, newest := d.Spec.RevisionName, f.revisions[set]; rev != "" && newest != "" && !identity.SameEpoch(rev, newest) {
-		f.add(deliveryFrozen, set, d.Namespace+"/"+d.Name)
-	}
 }
 
 // FluxObject takes one of the hub's Flux objects. The deliveries come first, all of them.

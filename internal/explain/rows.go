@@ -90,7 +90,7 @@ func (e *explainer) trouble(s *set) (Row, bool) {
 		return say(hubv1.AddonState(c.Reason), c.Message)
 	case s.frozen:
 		return say(hubv1.FrozenReason,
-			"an older version of the hub made the revision: what is there of it stays as it is until the set changes, and what is missing is made")
+			"an older version of the hub made the revision: what is there stays as it is until its turn in the rollout, and what is missing is made")
 	}
 	return r, false
 }

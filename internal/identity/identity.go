@@ -76,11 +76,15 @@ func epochAt(revision string) int {
 	return i - len("-e")
 }
 
-// SameContent returns whether two revisions hold the same content, even if renderers of different epochs made them. A
-// hub with a new epoch moves no cluster by itself: clusters that have the content stay on their revision until the set
-// changes. A revision without a name is none.
+// SameContent returns whether two revisions hold the same content, even if hubs of different epochs render it. A revision without a name
+// holds none.
 func SameContent(a, b string) bool {
 	return a != "" && a[:epochAt(a)] == b[:epochAt(b)]
+}
+
+// Renewed returns the revision that holds the content of one, and is of the epoch of another.
+func Renewed(revision, of string) string {
+	return revision[:epochAt(revision)] + of[epochAt(of):]
 }
 
 // OfEpoch returns the name of a revision with the same content, as a renderer of another epoch names it.

@@ -193,6 +193,6 @@ func (t *tally) loses(counts *hubv1.ObjectCounts) status.Summary {
 // frozen returns the summary of a delivery that is Ready with the objects that another version of the hub made.
 func frozen(counts *hubv1.ObjectCounts) status.Summary {
 	return status.Summary{Phase: status.Done, Reason: hubv1.FrozenReason, Message: fmt.Sprintf(
-		"%s add-ons are Ready; the revision was made by another version of the hub, and what is there of it stays as it is until "+
-			"the set changes", counts.Summary)}
+		"%s add-ons are Ready; another version of the hub made the revision, and what is there of it stays as it is until the "+
+			"rollout comes to this cluster", counts.Summary)}
 }

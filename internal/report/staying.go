@@ -43,7 +43,7 @@ func (d *Delivery) staying(c *Cluster) []hubv1.AddonStatus {
 			out = append(out, d.stayingAs(c, o))
 		case d.excludedYet(o):
 			a := d.stayingAs(c, o)
-			a.Message = d.Result.Excluded[o.Addon] + "; what is there stays until the set changes"
+			a.Message = d.Result.Excluded[o.Addon] + "; what is there stays until the rollout comes to this cluster"
 			out = append(out, a)
 		}
 	}

@@ -51,7 +51,7 @@ func TestStaying(t *testing.T) {
 		"Frozen":     {delivery: frozen, want: &ready},
 		"FrozenAndExcluded": {delivery: both(func(d *report.Delivery) { d.Frozen = true }, excluded), want: &hubv1.AddonStatus{
 			State: hubv1.AddonReady, AppliedGeneration: 3, Version: "1.0.0",
-			Message: "the cluster's override leaves it out; what is there stays until the set changes",
+			Message: "the cluster's override leaves it out; what is there stays until the rollout comes to this cluster",
 		}},
 		"FrozenByAnotherVersion":  {delivery: frozen, object: func(o *report.Object) { o.Applied = 0 }, want: &ready},
 		"UnrenderedAndUnrecorded": {delivery: unrendered, object: func(o *report.Object) { o.Applied = 0 }, want: &hubv1.AddonStatus{State: hubv1.AddonReady, Version: "1.0.0"}},

@@ -100,7 +100,7 @@ type place struct {
 func (p *place) add(m *member, target string) {
 	p.n[m.is]++
 	well := m.is == pending || m.is == running || m.is == failed
-	by := m.is == done && m.Start != nil && same(m.Revision, target)
+	by := m.is == done && m.Start != nil && m.Revision == target
 	if well || by && m.Start.Healthy {
 		p.fit++
 	}
@@ -137,7 +137,7 @@ func (p *place) over() bool {
 // there is nothing to soak and nothing to approve.
 func (d *deciding) concerned(p *place) bool {
 	return slices.ContainsFunc(p.members, func(m member) bool {
-		if same(m.Revision, d.target) {
+		if m.Revision == d.target {
 			return m.Start != nil
 		}
 		return m.is != done && !d.young(m.Cluster)
@@ -203,7 +203,7 @@ func inOrder(a, b types.NamespacedName) int {
 // judge says what a cluster is in the rollout of a revision. passed is true if its wave has passed: what fails there now
 // fails by itself. So does what was Ready on a completed revision before that is rolled out once more.
 func (d *deciding) judge(c *Cluster, passed bool) (is state, why string) {
-	on := same(c.Revision, d.target)
+	on := c.Revision == d.target
 	well := c.Start != nil && c.Start.Healthy
 	fails := c.Failed != "" && c.Start != nil && !c.FailedSince.Before(c.Start.Time.Time)
 	excuse := d.excuse(c)
@@ -224,7 +224,7 @@ func (d *deciding) judge(c *Cluster, passed bool) (is state, why string) {
 		return pending, ""
 	case !on:
 		return sickPending, ""
-	case c.Start == nil && same(d.target, d.state.CompletedRevision):
+	case c.Start == nil && d.target == d.state.CompletedRevision:
 		return skipped, "" // it got the revision at once, after that was completed
 	case c.Start == nil:
 		return pending, "" // it got the revision when there were no waves, and begins anew in its own
@@ -268,7 +268,7 @@ func (d *deciding) excuse(c *Cluster) string {
 
 // completedBefore returns whether a cluster has got the revision in an earlier rollout, which was completed.
 func (d *deciding) completedBefore(c *Cluster) bool {
-	return same(d.target, d.state.CompletedRevision) && d.state.Started != nil && c.Start.Time.Before(d.state.Started)
+	return d.target == d.state.CompletedRevision && d.state.Started != nil && c.Start.Time.Before(d.state.Started)
 }
 
 // young returns whether a cluster waits for no wave: it has nothing of the set yet, and was registered after a revision was completed.

@@ -23,7 +23,7 @@ type Input struct {
 	Orders   Orders
 	// Revision is the newest revision of the set.
 	Revision string
-	// Exists returns whether a revision exists.
+	// Exists returns whether a revision of the same content exists, whatever its epoch.
 	Exists func(revision string) bool
 	// Same returns whether a revision changes nothing on a cluster, in comparison with the one that it has.
 	Same func(c *Cluster, revision string) bool
@@ -117,7 +117,7 @@ func (d *deciding) retry() bool {
 		return false
 	}
 	d.state.Retried = d.Orders.retry
-	d.state.FailedRevisions = slices.DeleteFunc(d.state.FailedRevisions, func(r string) bool { return same(r, d.Revision) })
+	d.state.FailedRevisions = slices.DeleteFunc(d.state.FailedRevisions, func(r string) bool { return identity.SameContent(r, d.Revision) })
 	d.state.Revision = ""
 	return true
 }
@@ -125,13 +125,12 @@ func (d *deciding) retry() bool {
 // aim finds out which revision is rolled out, and begins anew if it is another one than before.
 func (d *deciding) aim() {
 	d.target, d.atOnce = d.Revision, d.Strategy.atOnce
-	if to, now := d.Orders.undone(d.Revision); to != "" && d.Exists(to) && !same(to, d.Revision) {
-		d.target, d.back, d.atOnce = to, true, d.atOnce || now
+	if to, now := d.Orders.undone(d.Revision); to != "" && d.Exists(to) && d.renewed(to) != d.Revision {
+		d.target, d.back, d.atOnce = d.renewed(to), true, d.atOnce || now
 	} else if d.barred(d.Revision) && d.mayGoBack() {
-		d.target, d.back = d.state.CompletedRevision, true
+		d.target, d.back = d.renewed(d.state.CompletedRevision), true
 	}
-	if same(d.state.Revision, d.target) {
-		d.state.Revision = d.target // the same content, by a hub of another epoch
+	if d.state.Revision == d.target {
 		return
 	}
 	d.state.Revision, d.state.Started = d.target, at(d.Now)
@@ -142,7 +141,7 @@ func (d *deciding) aim() {
 // mayGoBack returns whether clusters with the newest revision get the last completed one again if it fails.
 func (d *deciding) mayGoBack() bool {
 	c := d.state.CompletedRevision
-	return d.Strategy.rollback && c != "" && !same(c, d.Revision) && !d.barred(c) && d.Exists(c)
+	return d.Strategy.rollback && c != "" && d.renewed(c) != d.Revision && !d.barred(c) && d.Exists(c)
 }
 
 func at(t time.Time) *metav1.Time {
@@ -150,12 +149,12 @@ func at(t time.Time) *metav1.Time {
 	return &out
 }
 
-// same returns whether two revisions have the same content.
-func same(a, b string) bool { return identity.SameContent(a, b) }
+// renewed returns the revision with the content of another one that this hub can render: of the newest one's epoch.
+func (d *deciding) renewed(revision string) string { return identity.Renewed(revision, d.Revision) }
 
 func (d *deciding) barred(revision string) bool { return Barred(&d.state, revision) }
 
-// Barred returns whether a revision has failed, and is not rolled out by itself. The state may be nil.
+// Barred returns whether a revision has failed, and is not rolled out by itself, by whatever epoch it was rendered. The state may be nil.
 func Barred(state *hubv1.RolloutStatus, revision string) bool {
 	return state != nil && Listed(revision, state.FailedRevisions)
 }
@@ -217,7 +216,7 @@ func (d *deciding) count() {
 			if m.is == running || m.is == sickRunning {
 				d.look(d.late(m.Cluster))
 			}
-			if m.is == skipped && same(m.Revision, d.target) && m.Start != nil && m.Start.Healthy && d.excuse(m.Cluster) != "" {
+			if m.is == skipped && m.Revision == d.target && m.Start != nil && m.Start.Healthy && d.excuse(m.Cluster) != "" {
 				// Nobody can tell later whether it failed by itself. So it counts as not healthy from now on.
 				d.give(m.Cluster, d.target, false, m.Start.Time.Time)
 			}
@@ -304,7 +303,7 @@ func (d *deciding) blind() bool {
 		return false
 	}
 	return slices.ContainsFunc(d.Clusters, func(c Cluster) bool {
-		return same(c.Revision, d.target) && c.Start != nil && c.Start.Time.Time.Before(since)
+		return c.Revision == d.target && c.Start != nil && c.Start.Time.Time.Before(since)
 	})
 }
 
@@ -327,12 +326,11 @@ func (d *deciding) idle() bool {
 // completed notes that the revision is completed, if it is not the last one that was.
 func (d *deciding) completed() {
 	s := &d.state
-	if same(s.CompletedRevision, d.target) {
-		s.CompletedRevision = d.target
+	if s.CompletedRevision == d.target {
 		return
 	}
 	before := append([]string{s.CompletedRevision}, s.CompletedBefore...)
-	before = slices.DeleteFunc(before, func(r string) bool { return r == "" || same(r, d.target) || !d.Exists(r) })
+	before = slices.DeleteFunc(before, func(r string) bool { return r == "" || r == d.target || !d.Exists(r) })
 	s.CompletedBefore = before[:min(len(before), maxBefore)]
 	s.CompletedRevision, s.CompletedTime = d.target, at(d.Now)
 }
@@ -443,7 +441,7 @@ func (d *deciding) newcomers() (revision string, after time.Time) {
 	case !d.Exists(c) || d.barred(c):
 		return "", after
 	}
-	return c, after
+	return d.renewed(c), after
 }
 
 // together decides about a revision that every cluster gets at once. It is completed when each has been Ready on it that answers and is not

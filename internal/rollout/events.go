@@ -23,7 +23,7 @@ func Events(before, after *hubv1.RolloutStatus) []Event {
 	tell := func(reason, format string, args ...any) {
 		out = append(out, Event{Reason: reason, Message: fmt.Sprintf(format, args...)})
 	}
-	began := !same(before.Revision, after.Revision) || before.Started == nil || after.Started != nil && !after.Started.Equal(before.Started)
+	began := before.Revision != after.Revision || before.Started == nil || after.Started != nil && !after.Started.Equal(before.Started)
 	if began && before.Revision != "" && after.Phase != hubv1.RolloutDone {
 		with := ""
 		if after.Wave != "" {

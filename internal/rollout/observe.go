@@ -66,7 +66,7 @@ func away(reg *hubv1.ClusterRegistration) string {
 // ready returns whether a delivery has been Ready on its revision since it got it.
 func ready(d *hubv1.AddonDelivery) bool {
 	s, start := &d.Status, d.Spec.Start
-	return identity.SameContent(s.ReadyRevision, d.Spec.RevisionName) &&
+	return s.ReadyRevision == d.Spec.RevisionName &&
 		(start == nil || s.ReadyTime != nil && !s.ReadyTime.Before(&start.Time))
 }
 

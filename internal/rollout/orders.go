@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
 )
 
 // Orders are what people ask of a rollout. Each names the revision that it is about, so an order never applies to a
@@ -49,19 +50,20 @@ func Undoing(revision, to string, now bool) string {
 // Expedited returns whether soaks and windows are ended for a revision, and why.
 func (o *Orders) Expedited(revision string) (reason string, ok bool) {
 	of, reason, _ := strings.Cut(o.expedite, ":")
-	return strings.TrimSpace(reason), o.expedite != "" && same(of, revision)
+	return strings.TrimSpace(reason), o.expedite != "" && of == revision
 }
 
 // retried returns whether a revision is to be rolled out again.
 func (o *Orders) retried(revision, last string) bool {
 	of, _, _ := strings.Cut(o.retry, "/")
-	return o.retry != "" && o.retry != last && same(of, revision)
+	return o.retry != "" && o.retry != last && of == revision
 }
 
-// undone returns the revision that the clusters are to get instead of the given one; "" if nobody wants that.
+// undone returns the revision that the clusters are to get instead of the given one; "" if nobody wants that. It is about content: what is
+// undone stays so if another epoch of the hub renders it.
 func (o *Orders) undone(revision string) (to string, now bool) {
 	parts := strings.Split(o.undo, "/")
-	if len(parts) < 2 || !same(parts[0], revision) {
+	if len(parts) < 2 || !identity.SameContent(parts[0], revision) {
 		return "", false
 	}
 	return parts[1], len(parts) > 2 && parts[2] == "now"
@@ -75,17 +77,12 @@ func (o *Orders) Followed(newest string, s *hubv1.RolloutStatus) bool {
 	case o.retried(newest, s.Retried):
 		return false
 	case to != "":
-		return same(to, s.Revision)
+		return identity.SameContent(to, s.Revision)
 	}
-	return same(newest, s.Revision) || Barred(s, newest)
+	return newest == s.Revision || Barred(s, newest)
 }
 
 // Approves returns whether somebody lets the wave after the given one begin.
 func (o *Orders) Approves(revision, wave string) bool {
-	for text := range o.approved {
-		if of, name, ok := strings.Cut(text, "/"); ok && name == wave && same(of, revision) {
-			return true
-		}
-	}
-	return false
+	return o.approved[Approval(revision, wave)]
 }

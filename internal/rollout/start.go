@@ -41,7 +41,7 @@ func (d *deciding) tried(but int) bool {
 	for i := range d.places {
 		p := &d.places[i]
 		elsewhere = elsewhere || i != but && p.n[running] > 0
-		if slices.ContainsFunc(p.members, func(m member) bool { return m.is == done && m.Start != nil && same(m.Revision, d.target) }) {
+		if slices.ContainsFunc(p.members, func(m member) bool { return m.is == done && m.Start != nil && m.Revision == d.target }) {
 			return false
 		}
 	}
@@ -81,7 +81,7 @@ func (d *deciding) startSome(p *place, slots int, from, to state) {
 // startSame gives the revision to those clusters for which it changes nothing. They take no slot, and wait for no window.
 func (d *deciding) startSame() {
 	for i := range d.Clusters {
-		if c := &d.Clusters[i]; c.Revision != "" && !same(c.Revision, d.target) && d.changesNothing(c) {
+		if c := &d.Clusters[i]; c.Revision != "" && c.Revision != d.target && d.changesNothing(c) {
 			d.starts = append(d.starts, Start{Cluster: c.Key, Delivery: c.Delivery, Revision: d.target})
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/chandler-hub/chandler/internal/identity"
 )
 
 // WaveView is a wave with its clusters, for people.
@@ -37,7 +39,7 @@ func Survey(in Input, revision string) []WaveView {
 	if in.State != nil {
 		d.state = *in.State.DeepCopy()
 	}
-	if !same(d.state.Revision, revision) { // it has not begun
+	if d.state.Revision != revision { // it has not begun
 		d.state.Phase, d.state.Wave, d.state.Waves = "", d.Strategy.waves[0].name, nil
 	}
 	d.place()
@@ -76,7 +78,7 @@ func (d *deciding) view(m *member) ClusterView {
 
 // ofAll says what a cluster is if all get a revision at once, and none is noted.
 func (d *deciding) ofAll(c *Cluster) (is state, why string) {
-	on := same(c.Revision, d.target)
+	on := c.Revision == d.target
 	switch {
 	case on && c.Ready:
 		return done, ""
@@ -136,9 +138,9 @@ func (s *Strategy) Windows(now time.Time) (n int, isOpen bool, until time.Time) 
 	return len(s.windows), isOpen, until
 }
 
-// Listed returns whether a revision is in a list, such as that of the failed ones.
+// Listed returns whether the content of a revision is in a list, such as that of the failed ones.
 func Listed(revision string, list []string) bool {
-	return slices.ContainsFunc(list, func(r string) bool { return same(r, revision) })
+	return slices.ContainsFunc(list, func(r string) bool { return identity.SameContent(r, revision) })
 }
 
 // Undone returns the revision that the clusters get instead of the newest one, by order; "" if nobody wants that.

@@ -155,6 +155,10 @@ func (w *World) upgrade() {
 
 // age gives what the hub has written an older epoch, as if it had been written then.
 func (w *World) age() {
+	for _, r := range w.rolls {
+		clear(r.approved)
+		clear(r.expedited)
+	}
 	now, before := fmt.Sprintf("-e%d", render.Epoch), fmt.Sprintf("-e%d", render.Epoch-1)
 	older := func(v any) string {
 		s, _ := v.(string)
@@ -182,8 +186,12 @@ func (w *World) age() {
 				next, _ = w.server.Update("chandler", "older", k, next, false)
 				next = apiserver.Clone(next)
 			}
-			if undo, ok := nested(next, "metadata", "annotations", hubv1.UndoAnnotation).(string); ok { // its author has seen older names
-				next["metadata"].(map[string]any)["annotations"].(map[string]any)[hubv1.UndoAnnotation] = strings.ReplaceAll(undo, now, before)
+			if notes, ok := nested(next, "metadata", "annotations").(map[string]any); ok && kind == "AddonSet" { // their author has seen older names
+				for _, order := range []string{hubv1.ApproveAnnotation, hubv1.ExpediteAnnotation, hubv1.RetryAnnotation, hubv1.UndoAnnotation} {
+					if text, ok := notes[order].(string); ok {
+						notes[order] = strings.ReplaceAll(text, now, before)
+					}
+				}
 				next, _ = w.server.Update("user", "older", k, next, false)
 				next = apiserver.Clone(next)
 			}
@@ -193,10 +201,10 @@ func (w *World) age() {
 						st[f] = older(st[f])
 					}
 				}
-				if roll, ok := st["rollout"].(map[string]any); ok && nested(next, "spec", "rollout", "strategy") != string(hubv1.AllAtOnceStrategy) {
-					for _, f := range []string{"revision", "completedRevision"} {
-						if roll[f] != nil {
-							roll[f] = older(roll[f])
+				if roll, ok := st["rollout"].(map[string]any); ok {
+					for _, f := range []string{"revision", "completedRevision", "retried"} {
+						if text, ok := roll[f].(string); ok {
+							roll[f] = strings.ReplaceAll(text, now, before)
 						}
 					}
 				}

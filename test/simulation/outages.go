@@ -15,7 +15,6 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/tenure"
-	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
@@ -223,8 +222,8 @@ func (w *World) overdue(started time.Time, spec *hubv1.Rollout) bool {
 // checkUnseen: no further cluster gets a revision on a soak that ended while no hub was at work, if one of the wave has failed in it.
 func (w *World) checkUnseen(s *set, r *rolling, o *rolled, other, key types.NamespacedName, to string) {
 	wave := &r.specs[0].Waves[o.wave]
-	passed := r.expedited[content(to)] || r.passed[wave.Name] || r.passed[""] || r.wentBack[wave.Name]
-	soaks := identity.SameContent(o.revision, to) && !o.readyAt.IsZero() && !o.lapsed && !o.excused && o.start != nil && o.start.Healthy
+	passed := r.expedited[to] || r.passed[wave.Name] || r.passed[""] || r.wentBack[wave.Name]
+	soaks := o.revision == to && !o.readyAt.IsZero() && !o.lapsed && !o.excused && o.start != nil && o.start.Healthy
 	if w.at == nil || wave.Soak == nil || wave.MaxFailures != nil || passed || !soaks {
 		return
 	}

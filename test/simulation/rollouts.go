@@ -290,7 +290,7 @@ func (w *World) checkRolledOut(older bool) {
 			d := w.deliveryOf(s, c.registration())
 			if d == nil {
 				w.violated("rollout", "%s has no delivery of %s", c.name, s.name)
-			} else if !identity.SameContent(d.Spec.RevisionName, newest) {
+			} else if d.Spec.RevisionName != newest {
 				w.violated("rollout", "%s has %s of %s at rest, and nothing keeps %s from it; the set says: %s", c.name, d.Spec.RevisionName, s.name,
 					newest, set.Status.Rollout.WaitingFor)
 			}

@@ -26,14 +26,14 @@ func (w *World) checkStart(s *set, r *rolling, set *hubv1.AddonSet, before, d *h
 		len(r.specs) != 1 || r.specs[0] == nil {
 		return // it is no start, or a process cannot know yet what holds
 	}
-	if is := set.Status.Rollout; is == nil || !identity.SameContent(is.Revision, to) {
-		if slices.Contains(r.lately, content(to)) {
+	if is := set.Status.Rollout; is == nil || is.Revision != to {
+		if slices.Contains(r.lately, to) {
 			return // the room that starts clusters hears of another revision after the status of the set is written
 		}
 		w.violated("rollout", "%s gets %s before the status of %s says that it is rolled out", key, to, s.name)
 		return
 	}
-	has := identity.SameContent(before.Spec.RevisionName, to) // what is tried again, also while spec.pause holds it
+	has := before.Spec.RevisionName == to // what is tried again, also while spec.pause holds it
 	if r.barred[content(to)] && !r.undone[content(to)] && !has {
 		w.violated("rollout", "%s gets %s, which has failed, and nobody wants it tried again", key, to)
 		return
@@ -65,8 +65,8 @@ func (w *World) checkFirst(s *set, r *rolling, set *hubv1.AddonSet, d *hubv1.Add
 		r.specs[0] == nil || set.DeletionTimestamp != nil || !matches(s.selector, reg.Labels) || w.alone(s) {
 		return // a process cannot know yet what holds, or what is made is withdrawn at once
 	}
-	if to := content(d.Spec.RevisionName); is.CompletedTime == nil || reg.CreationTimestamp.Before(is.CompletedTime) ||
-		to != content(is.CompletedRevision) && !r.undone[to] && !slices.Contains(r.lately, to) {
+	if to := d.Spec.RevisionName; is.CompletedTime == nil || reg.CreationTimestamp.Before(is.CompletedTime) ||
+		!identity.SameContent(to, is.CompletedRevision) && !r.undone[content(to)] && !slices.Contains(r.lately, to) {
 		w.violated("rollout", "%s gets %s as its first revision, past the waves of %s", key, d.Spec.RevisionName, s.name)
 	}
 }
@@ -85,11 +85,11 @@ func (w *World) checkCompleted(write apiserver.Write, r *rolling, set *hubv1.Add
 			before = is.CompletedRevision
 		}
 	}
-	if w.at == nil || content(now) == content(before) || now == "" || slices.Contains(r.lately, content(now)) && r.undone[content(now)] {
+	if w.at == nil || now == before || now == "" || slices.Contains(r.lately, now) && r.undone[content(now)] {
 		return
 	}
 	for _, d := range w.deliveries() {
-		if identity.SameContent(d.Status.ReadyRevision, now) && d.SetKey().String() == set.Namespace+"/"+set.Name {
+		if d.Status.ReadyRevision == now && d.SetKey().String() == set.Namespace+"/"+set.Name {
 			return
 		}
 	}
@@ -100,14 +100,14 @@ func (w *World) checkCompleted(write apiserver.Write, r *rolling, set *hubv1.Add
 // otherwise. Whoever was to get another one meanwhile, by an edit that was then taken back, begins anew once.
 func (w *World) checkAnew(r *rolling, set *hubv1.AddonSet, before, d *hubv1.AddonDelivery) {
 	revision, _, _ := strings.Cut(r.retried, "/")
-	wanted := content(revision) == content(set.Status.Revision) || // also if the clusters are on their way back to an older one
-		r.hadAnother(content(d.Spec.RevisionName))
-	if to := d.Spec.RevisionName; before.Spec.Start != nil && identity.SameContent(before.Spec.RevisionName, to) && !wanted {
+	wanted := revision == set.Status.Revision || // also if the clusters are on their way back to an older one
+		r.hadAnother(d.Spec.RevisionName)
+	if to := d.Spec.RevisionName; before.Spec.Start != nil && before.Spec.RevisionName == to && !wanted {
 		w.violated("rollout", "%s begins anew with %s, and nobody wants it tried again", d.Spec.RegistrationRef.Key(), to)
 	}
 }
 
-// hadAnother returns whether another content was to be rolled out after this one, since the last rest.
+// hadAnother returns whether another revision was to be rolled out after this one, since the last rest.
 func (r *rolling) hadAnother(to string) bool {
 	first := max(0, slices.Index(r.lately, to))
 	return slices.ContainsFunc(r.lately[first:], func(other string) bool { return other != to })
@@ -119,8 +119,8 @@ const tried = 10 * time.Minute
 // checkWindow: a cluster gets a newer revision in a window, or if somebody has opened them all.
 func (w *World) checkWindow(r *rolling, set *hubv1.AddonSet, before, d *hubv1.AddonDelivery) {
 	to := d.Spec.RevisionName
-	if len(r.specs[0].Windows) == 0 || r.expedited[content(to)] || identity.SameContent(before.Spec.RevisionName, to) ||
-		!identity.SameContent(to, set.Status.Revision) {
+	if len(r.specs[0].Windows) == 0 || r.expedited[to] || before.Spec.RevisionName == to ||
+		to != set.Status.Revision {
 		return
 	}
 	now := w.clock.Now().UTC() // that of the strategy "evenhours", the only one
@@ -138,7 +138,7 @@ func (w *World) checkConcurrency(r *rolling, m *rolled, key types.NamespacedName
 	limit := max(1, share(r.specs[0].Waves[m.wave].MaxConcurrency, r.totals[m.wave], r.totals[m.wave], true))
 	busy := []string{key.Name}
 	for other, o := range r.members {
-		works := identity.SameContent(o.revision, to) && o.start != nil && o.readyAt.IsZero() && !o.lapsed
+		works := o.revision == to && o.start != nil && o.readyAt.IsZero() && !o.lapsed
 		if o != m && o.wave == m.wave && o.moved <= r.rest && works && !w.overdue(o.start.Time.Time, r.specs[0]) {
 			busy = append(busy, other.Name)
 		}
@@ -156,7 +156,7 @@ func (w *World) checkBefore(r *rolling, set *hubv1.AddonSet, o *rolled, other, k
 		return
 	}
 	switch {
-	case !identity.SameContent(o.revision, to):
+	case o.revision != to:
 		w.violated("rollout", "%s gets %s, and %s of wave %s has not got it", key, to, other, wave.Name)
 		return
 	case o.start == nil || o.lapsed:
@@ -164,14 +164,14 @@ func (w *World) checkBefore(r *rolling, set *hubv1.AddonSet, o *rolled, other, k
 	case o.readyAt.IsZero() && !w.overdue(o.start.Time.Time, spec):
 		w.violated("rollout", "%s gets %s, and %s of wave %s works on it", key, to, other, wave.Name)
 		return
-	case o.readyAt.IsZero() || !identity.SameContent(to, set.Status.Revision) || r.wentBack[wave.Name]:
+	case o.readyAt.IsZero() || to != set.Status.Revision || r.wentBack[wave.Name]:
 		return // going back waits for no soak and no approval
 	}
-	if soak := wave.Soak; soak != nil && !r.expedited[content(to)] && w.clock.Now().Before(o.readyAt.Add(soak.Duration-time.Second)) {
+	if soak := wave.Soak; soak != nil && !r.expedited[to] && w.clock.Now().Before(o.readyAt.Add(soak.Duration-time.Second)) {
 		w.violated("rollout", "%s gets %s, and %s of wave %s has been Ready on it for %s of %s", key, to, other, wave.Name,
 			w.clock.Now().Sub(o.readyAt), soak.Duration)
 	}
-	if wave.Approval == hubv1.ManualApproval && !r.approved[content(to)+"/"+wave.Name] {
+	if wave.Approval == hubv1.ManualApproval && !r.approved[to+"/"+wave.Name] {
 		w.violated("rollout", "%s gets %s, and nobody has approved wave %s", key, to, wave.Name)
 	}
 }
@@ -218,7 +218,7 @@ func (w *World) restMembers(s *set, r *rolling, set *hubv1.AddonSet) {
 			}
 		}
 		bad := m.failed && !m.excused && m.start != nil && m.start.Healthy && m.moved <= r.began && (m.readyAt.IsZero() || r.soaks(set, m))
-		if bad && identity.SameContent(m.revision, set.Status.Revision) && identity.SameContent(targetOf(set), set.Status.Revision) {
+		if bad && m.revision == set.Status.Revision && targetOf(set) == set.Status.Revision {
 			failed[m.wave]++
 		}
 	}
@@ -252,7 +252,7 @@ func (r *rolling) soaks(set *hubv1.AddonSet, m *rolled) bool {
 	if is := set.Status.Rollout; is != nil && m.wave < len(is.Waves) && is.Waves[m.wave].Passed {
 		return false
 	}
-	if spec := r.specs[0]; m.wave < len(spec.Waves) && spec.Waves[m.wave].Soak != nil && !r.expedited[content(m.revision)] {
+	if spec := r.specs[0]; m.wave < len(spec.Waves) && spec.Waves[m.wave].Soak != nil && !r.expedited[m.revision] {
 		return m.failedAt.Before(m.readyAt.Add(spec.Waves[m.wave].Soak.Duration))
 	}
 	return false

@@ -31,7 +31,7 @@ type rolling struct {
 	specs []*hubv1.Rollout
 	// target is the revision that the set's status says is rolled out, and since when. began is the last rest before that, and rest the
 	// last one.
-	// lately are the contents that it named since then, and the one before.
+	// lately are the revisions that it named since then, and the one before.
 	// first is true for the first target of a set that is new.
 	target      string
 	first       bool
@@ -43,7 +43,7 @@ type rolling struct {
 	// wentBack are the waves that passed while the set had a newer revision, which asks for no soak and no approval. They have passed, also
 	// if the set then comes to have this one.
 	wentBack map[string]bool
-	// approved are contents and waves, expedited contents.
+	// approved are revisions and waves, expedited revisions.
 	approved, expedited map[string]bool
 	// undone are contents that somebody went back to; atOnce is true if somebody wanted that at once since the last rest.
 	undone map[string]bool
@@ -144,10 +144,10 @@ func (w *World) noteStrategy(write apiserver.Write) {
 	}
 	for text := range strings.SplitSeq(set.Annotations[hubv1.ApproveAnnotation], ",") {
 		revision, wave, _ := strings.Cut(text, "/")
-		r.approved[content(revision)+"/"+wave] = true
+		r.approved[revision+"/"+wave] = true
 	}
 	revision, _, _ := strings.Cut(set.Annotations[hubv1.ExpediteAnnotation], ":")
-	r.expedited[content(revision)] = true
+	r.expedited[revision] = true
 	if parts := strings.Split(set.Annotations[hubv1.UndoAnnotation], "/"); len(parts) > 1 {
 		r.undone[content(parts[1])] = true
 		r.atOnce = r.atOnce || len(parts) > 2
@@ -166,7 +166,7 @@ func (w *World) noteStrategy(write apiserver.Write) {
 		return
 	}
 	w.noteBarred(write, r, set)
-	target := content(is.Revision)
+	target := is.Revision
 	if is.Started != nil {
 		target += " " + is.Started.UTC().String()
 	}
@@ -177,12 +177,12 @@ func (w *World) noteStrategy(write apiserver.Write) {
 	}
 	r.notePassed(set)
 	w.checkCompleted(write, r, set)
-	r.lately = append(r.lately, content(is.Revision))
+	r.lately = append(r.lately, is.Revision)
 }
 
 // notePassed notes the waves that the set's status says have passed, where they need no soak and no approval.
 func (r *rolling) notePassed(set *hubv1.AddonSet) {
-	is, another, back := set.Status.Rollout, len(r.specs) > 1, !identity.SameContent(targetOf(set), set.Status.Revision)
+	is, another, back := set.Status.Rollout, len(r.specs) > 1, targetOf(set) != set.Status.Revision
 	r.passed[""] = r.passed[""] || another && is.Phase == hubv1.RolloutDone
 	for _, wave := range is.Waves {
 		r.passed[wave.Name] = r.passed[wave.Name] || another && wave.Passed
@@ -297,7 +297,7 @@ func (w *World) noteMember(s *set, m *rolled, key types.NamespacedName, set *hub
 		m.revision, m.start, m.readyAt = "", nil, time.Time{}
 		return
 	}
-	if m.without = (time.Time{}); !identity.SameContent(m.revision, d.Spec.RevisionName) || started(m.start, d.Spec.Start) {
+	if m.without = (time.Time{}); m.revision != d.Spec.RevisionName || started(m.start, d.Spec.Start) {
 		m.readyAt, m.lapsed = time.Time{}, w.former != nil // each of two processes may start one
 	}
 	m.revision, m.start = d.Spec.RevisionName, d.Spec.Start
@@ -312,7 +312,7 @@ func (w *World) noteMember(s *set, m *rolled, key types.NamespacedName, set *hub
 	}
 	excused := reg == nil || d.DeletionTimestamp != nil || excusedFrom(d, reg)
 	m.excused = excused
-	if !identity.SameContent(d.Spec.RevisionName, targetOf(set)) {
+	if d.Spec.RevisionName != targetOf(set) {
 		if excused || m.broken || !current || !status.Online(reg) || !status.IsTrue(d, hubv1.ReadyCondition) {
 			m.away = w.seq
 		}
@@ -321,7 +321,7 @@ func (w *World) noteMember(s *set, m *rolled, key types.NamespacedName, set *hub
 	if d.Spec.Start == nil {
 		return
 	}
-	ready := current && identity.SameContent(d.Status.ReadyRevision, d.Spec.RevisionName) && d.Status.ReadyTime != nil &&
+	ready := current && d.Status.ReadyRevision == d.Spec.RevisionName && d.Status.ReadyTime != nil &&
 		!d.Status.ReadyTime.Before(&d.Spec.Start.Time)
 	if ready && m.readyAt.IsZero() {
 		m.readyAt = w.clock.Now()

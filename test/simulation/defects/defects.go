@@ -38,6 +38,7 @@ var Scripts = map[string]string{
 	"withdrawal-not-called-off": "killed-after-a-mark-and-labelled-again",
 	"account-gone":              "account-deleted-as-its-set-goes",
 	"token-not-renewed":         "team-on-a-cluster-that-is-rebuilt-as-the-hub-crashes",
+	"epoch-at-once":             "rollout-of-another-epoch",
 	"slots-not-counted":         "rollout-one-at-a-time",
 	"told-before-written":       "rollout-and-its-status-is-not-written",
 	"soak-from-start":           "rollout-soaks-after-a-slow-canary",
@@ -149,6 +150,9 @@ var Defects = []Defect{
 	{"rights-gone", "Flux tries for ever to uninstall what it has no rights for any more", "deletion", []Edit{
 		{"internal/teardown/teardown.go", "\tcase f.Reachable && f.Rightless != \"\" &&", "\tcase false && f.Reachable && f.Rightless != \"\" &&"},
 		{"controllers/delivery/scope.go", "\tif d := c.delivery(other.Key.Namespace, other.delivery); d != nil && ", "\tif d := c.delivery(other.Key.Namespace, other.delivery); false && d != nil && "},
+	}},
+	{"epoch-at-once", "What a hub of another epoch makes reaches every cluster at once", "rollout", []Edit{
+		{"controllers/addonset/matcher.go", "\t\treturn gift{start.Revision, start.Start}\n\t}\n\treturn is\n", "\t\treturn gift{start.Revision, start.Start}\n\tcase identity.SameContent(is.revision, c.newcomers):\n\t\treturn gift{c.newcomers, is.start}\n\t}\n\treturn is\n"},
 	}},
 	{"slots-not-counted", "A cluster that works on a revision takes no slot", "rollout", []Edit{
 		{"internal/rollout/start.go", "\treturn p.concurrency(all) - p.busy()\n", "\treturn p.concurrency(all)\n"},

@@ -22,9 +22,14 @@ const counted = 2 * time.Second
 // checkStart looks at a delivery that gets another revision, or begins anew with the one that it has.
 func (w *World) checkStart(s *set, r *rolling, set *hubv1.AddonSet, before, d *hubv1.AddonDelivery) {
 	to, key := d.Spec.RevisionName, d.Spec.RegistrationRef.Key()
-	if d.Spec.Start == nil || !started(before.Spec.Start, d.Spec.Start) || set.UID != d.Spec.AddonSetRef.UID || w.former != nil ||
-		len(r.specs) != 1 || r.specs[0] == nil {
-		return // it is no start, or a process cannot know yet what holds
+	if set.UID != d.Spec.AddonSetRef.UID || w.former != nil || len(r.specs) != 1 || r.specs[0] == nil {
+		return // a process cannot know yet what holds
+	}
+	if d.Spec.Start == nil || !started(before.Spec.Start, d.Spec.Start) {
+		if from := before.Spec.RevisionName; from != "" && !identity.SameEpoch(from, to) && !w.alone(s) {
+			w.violated("rollout", "%s gets %s in place of %s past the waves of %s", key, to, from, s.name)
+		}
+		return // it is no start
 	}
 	if is := set.Status.Rollout; is == nil || is.Revision != to {
 		if slices.Contains(r.lately, to) {

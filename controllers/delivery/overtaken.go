@@ -40,9 +40,11 @@ func (r *Reconciler) tellOvertaken(ctx context.Context, c *cluster, d *delivery,
 	return nil
 }
 
-// triedAnew returns whether Flux has tried the new folder or namespace of a Kustomization, and has not succeeded with it.
+// triedAnew returns whether Flux may have tried the new folder or namespace of a Kustomization, and has not succeeded with it: what it says
+// last is of a later generation than its last success. The mark does not tell, since each suspension raises its generation.
 func (r *Reconciler) triedAnew(o *object, k *kustomizev1.Kustomization) bool {
-	return plan.ReadMark(o.Mark, fluxstate.Of(k).ReadyGeneration) == "" && plan.ReadMark(o.Mark, r.sightings.succeeded(k)) != ""
+	succeeded := r.sightings.succeeded(k)
+	return plan.ReadMark(o.Mark, succeeded) != "" && fluxstate.Of(k).ReadyGeneration > succeeded
 }
 
 // tellTried sends an event about what Flux may have applied of a Kustomization and has not recorded. happens is what happens to it now.

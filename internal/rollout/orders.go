@@ -53,10 +53,10 @@ func (o *Orders) Expedited(revision string) (reason string, ok bool) {
 	return strings.TrimSpace(reason), o.expedite != "" && of == revision
 }
 
-// retried returns whether a revision is to be rolled out again.
+// retried returns whether a revision is to be rolled out again. Like the failure, that is about its content.
 func (o *Orders) retried(revision, last string) bool {
 	of, _, _ := strings.Cut(o.retry, "/")
-	return o.retry != "" && o.retry != last && of == revision
+	return o.retry != "" && o.retry != last && identity.SameContent(of, revision)
 }
 
 // undone returns the revision that the clusters are to get instead of the given one; "" if nobody wants that. It is about content: what is

@@ -25,7 +25,7 @@ type claim struct {
 	Over bool
 	// Held is true if the add-on's object exists and stays as it is, because its wanted content is unknown. Within a
 	// class it wins, whatever the priority: otherwise its workload would have two owners. A platform set wins against
-	// it all the same.
+	// it all the same, and so does any other if its set is being deleted.
 	Held bool
 	// Ends is true if the set is being deleted. What another set of its class wants goes to that at once, even if a removal guard holds the
 	// rest: an edit of the set that comes late would take it away.
@@ -90,8 +90,8 @@ func stronger(a, b claim) int {
 	return cmp.Or(
 		boolFirst(!a.Over, !b.Over),
 		boolFirst(a.Platform, b.Platform),
-		boolFirst(a.Held, b.Held),
 		boolFirst(!a.Ends, !b.Ends),
+		boolFirst(a.Held, b.Held),
 		cmp.Compare(b.Priority, a.Priority),
 		boolFirst(a.Incumbent, b.Incumbent),
 		boolFirst(a.Takes, b.Takes),
@@ -126,10 +126,10 @@ func lost(winner, loser claim, what string) string {
 		why = "this set is leaving the cluster, and gets no add-on there that another set delivers"
 	case winner.Platform && !loser.Platform:
 		why = "platform sets win over others"
+	case loser.Ends && !winner.Ends:
+		why = "this set is being deleted"
 	case winner.Held && !loser.Held:
 		why = "it is there, and stays as it is for now"
-	case winner.Held == loser.Held && loser.Ends && !winner.Ends:
-		why = "this set is being deleted"
 	case winner.Priority == loser.Priority && winner.Takes && !loser.Takes && winner.Incumbent == loser.Incumbent:
 		why = "what runs under that name has been moved there"
 	case winner.Priority == loser.Priority && winner.Incumbent && !loser.Incumbent:

@@ -176,8 +176,8 @@ func (w *World) checkAsked(write apiserver.Write) {
 // recorded is for how long a delivery that goes waits until others name what it has let go.
 const recorded = time.Minute
 
-// checkRecorded: what a delivery that goes has let go is named by its set and its registration. A process that begins takes as long for
-// that as it would have had.
+// checkRecorded: what a delivery that goes has let go is named by its set, unless another one takes it over, and its registration. A process
+// that begins takes as long for that as it would have had.
 func (w *World) checkRecorded(write apiserver.Write) {
 	h := w.at
 	if h == nil || write.Key.Kind != "AddonDelivery" || write.New != nil {
@@ -197,7 +197,8 @@ func (w *World) checkRecorded(write apiserver.Write) {
 		names := func(o hubv1.Orphan) bool {
 			return o.Addon == a.Name && o.Cluster == key.String() && o.AddonSet == d.SetKey().String()
 		}
-		if bySet && !slices.ContainsFunc(set.Status.Orphans, names) || byRegistration && !slices.ContainsFunc(reg.Status.Orphans, names) {
+		if bySet && a.TakenOverBy == nil && !slices.ContainsFunc(set.Status.Orphans, names) ||
+			byRegistration && !slices.ContainsFunc(reg.Status.Orphans, names) {
 			w.violated("orphans", "delivery %s goes, and what it let go of %s is not named by its set and its registration", d.Name, a.Name)
 		}
 	}

@@ -206,12 +206,21 @@ func (w *World) checkDelivered() {
 	}
 }
 
-// waitsForStalled returns whether Flux waits for what an object depends on, which cannot come as things are: the statuses say so.
+// waitsForStalled returns whether Flux waits for what an object depends on, and its add-on, by whatever name the set has it now, cannot
+// come as things are: the statuses say so.
 func (w *World) waitsForStalled(c *cluster, o apiserver.Object) bool {
 	conditions, _ := nested(o, "status", "conditions").([]any)
 	_, name, _ := strings.Cut(setNameOf(o), "/")
-	return len(conditions) > 0 && nested(conditions[0], "reason") == fluxmeta.DependencyNotReadyReason && w.sets[name] != nil &&
-		slices.Contains(w.stalled(w.sets[name], c), apiserver.Label(o, hubv1.AddonLabel))
+	if len(conditions) == 0 || nested(conditions[0], "reason") != fluxmeta.DependencyNotReadyReason || w.sets[name] == nil {
+		return false
+	}
+	names := []string{apiserver.Label(o, hubv1.AddonLabel)}
+	for _, work := range w.there(c).workloads {
+		if work.ownerUID == nested(o, "metadata", "uid") {
+			names = append(names, w.nowCalled(work))
+		}
+	}
+	return slices.ContainsFunc(w.stalled(w.sets[name], c), func(addon string) bool { return slices.Contains(names, addon) })
 }
 
 // leftToFlux returns whether nobody looks after a Flux object any more, and something says so: its delivery was

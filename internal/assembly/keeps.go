@@ -12,7 +12,8 @@ import (
 )
 
 // keep finds the objects that an add-on is to take over by movedFrom and cannot now: its rendering fails, another set delivers an add-on of
-// that name, somebody else has its release, or its delivery is withdrawn and comes again. They stay, since a rename asks for no removal.
+// that name, somebody else has its release, or its delivery is withdrawn and comes again. They stay, since a rename asks for no removal. Nothing stays for a
+// set that is to leave the cluster.
 func (a *assembler) keep() {
 	for i := range a.in.Deliveries {
 		d := &a.in.Deliveries[i]
@@ -20,7 +21,7 @@ func (a *assembler) keep() {
 			continue
 		}
 		for addon, moves := range d.Moves {
-			if out := &a.out[i]; out.delivers(addon) || d.excludes(addon) || a.there(d, addon) {
+			if out := &a.out[i]; out.delivers(addon) || d.excludes(addon) || d.Over[addon] || a.there(d, addon) {
 				continue
 			}
 			for j := range a.in.Live {

@@ -157,7 +157,7 @@ func (w *World) noteSuspended(write apiserver.Write) {
 	uid := nested(write.New, "metadata", "uid")
 	switch {
 	case write.Actor == "user" && is && !was:
-		w.suspended[uid] = true
+		w.suspended[uid], w.everSuspended[uid] = true, true
 	case write.Actor == "user" && was && !is, nested(write.New, "metadata", "deletionTimestamp") != nil || w.withdrawn(write.New):
 		delete(w.suspended, uid)
 	}

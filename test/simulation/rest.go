@@ -82,7 +82,7 @@ func (w *World) heal() {
 	for k := range w.flux.due {
 		o := w.server.Get(k)
 		if o != nil && nested(o, "metadata", "deletionTimestamp") == nil && nested(o, "spec", "suspend") == true &&
-			nested(o, "metadata", "annotations", hubv1.SuspendedAnnotation) == nil {
+			w.everSuspended[nested(o, "metadata", "uid")] {
 			w.patch(k, `{"spec":{"suspend":null}}`)
 		}
 	}

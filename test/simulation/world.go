@@ -105,8 +105,9 @@ type World struct {
 	letGone map[string]bool
 	// away is true if the process was killed, and no other one starts by itself.
 	away bool
-	// wasReady are the UIDs of Flux objects that have been Ready, and suspended those of the ones that a user has suspended.
-	wasReady, suspended map[any]bool
+	// wasReady are the UIDs of Flux objects that have been Ready, and suspended those of the ones that a user has suspended;
+	// everSuspended also if they were to go since.
+	wasReady, suspended, everSuspended map[any]bool
 	// deleted are the UIDs of Flux objects that users have deleted.
 	deleted    map[any]bool
 	violations []Violation
@@ -156,7 +157,7 @@ func newWorld() *World {
 			uids:    map[any]apiserver.Key{}},
 		orphans: map[string]orphan{}, deleted: map[any]bool{}, deselected: map[any]bool{},
 		unselected: map[[2]string]unselected{},
-		wasReady:   map[any]bool{}, suspended: map[any]bool{},
+		wasReady:   map[any]bool{}, suspended: map[any]bool{}, everSuspended: map[any]bool{},
 		chartsGone: map[apiserver.Key]time.Time{}, identities: map[any]identified{}, granted: map[apiserver.Key]time.Time{},
 		letGone: map[string]bool{},
 	}

@@ -127,8 +127,8 @@ const (
 	// SuspendedAnnotation on a Flux object says why the hub keeps it suspended. Without it, somebody else suspended
 	// the object.
 	SuspendedAnnotation = "chandler.dev/suspended"
-	// TakenOverSuspension is the value of SuspendedAnnotation on a hand-written object that the hub is about to delete: an
-	// add-on of another namespace takes over its workload.
+	// TakenOverSuspension is the value of SuspendedAnnotation on an object that the hub is about to delete, and whose workload stays: an
+	// add-on of another namespace takes it over, or it is left on the cluster.
 	TakenOverSuspension = "TakenOver"
 	// FingerprintAnnotation on a mirror, or on a Secret with RenewTokenAnnotation, is the fingerprint of its kubeconfig.
 	FingerprintAnnotation = "chandler.dev/kubeconfig-fingerprint"

@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -240,7 +241,7 @@ func (c *cluster) complete(d *delivery, w *assembly.Wanted) error {
 // spec.suspend to what the step means, in a patch of its own, and then deletes the object.
 func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left string) error {
 	o, obj := c.objects[s.Key], newObject(s.Key)
-	if err := r.prepare(ctx, o, obj, s); err != nil {
+	if err := r.prepare(ctx, c, obj, s); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if o.Foreign {
@@ -275,12 +276,15 @@ func (o *object) itself(prepared client.Object, s plan.Step) client.DeleteOption
 	return seen
 }
 
-// prepare suspends or resumes an object before it is deleted. A hand-written one that is taken over says that the hub has suspended it: it
-// would be refused otherwise, if the hub died before it has deleted the object.
-func (r *Reconciler) prepare(ctx context.Context, o *object, obj client.Object, s plan.Step) error {
-	suspend := s.Verb != plan.Uninstall
+// prepare suspends or resumes an object before it is deleted. An annotation says that it was the hub: if the hub dies before it has deleted
+// the object, and the object is to stay after all, it would count as suspended by somebody else.
+func (r *Reconciler) prepare(ctx context.Context, c *cluster, obj client.Object, s plan.Step) error {
+	o, suspend := c.objects[s.Key], s.Verb != plan.Uninstall
 	if o.Suspended == suspend {
 		return nil
+	}
+	if suspend && !o.Foreign {
+		return r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) { o.suspended(u, hubv1.TakenOverSuspension) }, obj).err
 	}
 	change := map[string]any{"spec": map[string]any{"suspend": suspend}}
 	meta := map[string]any{}

@@ -31,14 +31,17 @@ func (r *Reconciler) suspend(ctx context.Context, c *cluster, s plan.Step) outco
 		c.lookAgain(soon)
 		return outcome{err: err, applied: c.objects[s.Key].Applied}
 	}
-	return r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) {
-		a := map[string]string{hubv1.SuspendedAnnotation: c.suspended().Reason}
-		if m := c.objects[s.Key].MarkSuspended(); m != "" {
-			a[hubv1.AppliedAsAnnotation] = m
-		}
-		u.SetAnnotations(a)
-		u.Object["spec"] = map[string]any{"suspend": true}
-	})
+	return r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) { c.objects[s.Key].suspended(u, c.suspended().Reason) }, nil)
+}
+
+// suspended fills in what the hub writes to suspend an object.
+func (o *object) suspended(u *unstructured.Unstructured, why string) {
+	a := map[string]string{hubv1.SuspendedAnnotation: why}
+	if m := o.MarkSuspended(); m != "" {
+		a[hubv1.AppliedAsAnnotation] = m
+	}
+	u.SetAnnotations(a)
+	u.Object["spec"] = map[string]any{"suspend": true}
 }
 
 // goes returns whether the hub has deleted an object already, which the cache may not show yet. If the hub suspended
@@ -80,7 +83,7 @@ func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcom
 		if m := o.MarkResumed(); m != "" {
 			u.SetAnnotations(map[string]string{hubv1.AppliedAsAnnotation: m})
 		}
-	})
+	}, nil)
 	if apierrors.IsConflict(out.err) {
 		c.lookAgain(soon)
 		out.err = nil
@@ -104,7 +107,9 @@ func (r *Reconciler) hasTurn(c *cluster) bool {
 	return false
 }
 
-func (r *Reconciler) writeSuspend(ctx context.Context, c *cluster, s plan.Step, fill func(*unstructured.Unstructured)) outcome {
+// writeSuspend applies what fill says of spec.suspend, and notes the new version in written, if that is not nil.
+func (r *Reconciler) writeSuspend(ctx context.Context, c *cluster, s plan.Step, fill func(*unstructured.Unstructured),
+	written client.Object) outcome {
 	o := c.objects[s.Key]
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(render.GroupVersionKind(s.Key.Kind))
@@ -118,6 +123,9 @@ func (r *Reconciler) writeSuspend(ctx context.Context, c *cluster, s plan.Step, 
 	if err != nil {
 		return outcome{err: client.IgnoreNotFound(fmt.Errorf("%s %s %s/%s: %w", verb, s.Key.Kind, s.Key.Namespace, s.Key.Name, err)),
 			applied: o.Applied}
+	}
+	if written != nil {
+		written.SetResourceVersion(u.GetResourceVersion())
 	}
 	r.writes.Note(c.key, s.Key.Kind, u, r.Clock.Now())
 	c.log(ctx, s).Info("suspended or resumed the Flux object of an add-on", "verb", string(verb))

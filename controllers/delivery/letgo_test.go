@@ -3,6 +3,8 @@
 package delivery
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -12,8 +14,11 @@ import (
 	clock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/plan"
 )
@@ -88,6 +93,34 @@ func TestLetGo(t *testing.T) {
 					t.Errorf("looks again after %s, want %s", c.again, tc.again)
 				}
 			})
+		}
+	}
+}
+
+// TestSuspendedBeforeItIsDeleted: what is let go and cannot be deleted says that the hub has suspended it, so that the hub resumes it if it
+// is to stay after all.
+func TestSuspendedBeforeItIsDeleted(t *testing.T) {
+	for _, verb := range []plan.Verb{plan.LetGo, plan.HandOver} {
+		for _, kind := range []string{fluxspec.HelmReleaseKind, fluxspec.KustomizationKind} {
+			k := plan.Key{Kind: kind, Namespace: "flux-system", Name: "one"}
+			obj := newObject(k)
+			obj.SetUID("this")
+			api := fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(obj).WithInterceptorFuncs(interceptor.Funcs{
+				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+					return errors.New("the API server is away")
+				},
+			}).Build()
+			r := &Reconciler{Client: api, Live: api, Clock: clock.NewFakePassiveClock(time.Now())}
+			c := &cluster{objects: map[plan.Key]*object{k: {uid: "this", version: obj.GetResourceVersion(), Observed: plan.Observed{Key: k}}}}
+			if err := r.remove(t.Context(), c, plan.Step{Key: k, Verb: verb}, "all of it"); err == nil {
+				t.Fatal("it was deleted")
+			}
+			if err := api.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+				t.Fatal(err)
+			}
+			if why := obj.GetAnnotations()[hubv1.SuspendedAnnotation]; why != hubv1.TakenOverSuspension || !fluxstate.Of(obj).Suspended {
+				t.Errorf("%s of a %s: suspended %t, since %q", verb, kind, fluxstate.Of(obj).Suspended, why)
+			}
 		}
 	}
 }

@@ -182,7 +182,7 @@ func (w *World) forget() {
 func (w *World) forgetWishes() {
 	for _, c := range w.clusters {
 		for _, work := range c.workloads {
-			if !work.unwanted && !work.approved || w.leaves(work) || !w.wantedThere(c, work) {
+			if !work.unwanted && !work.approved || w.leaves(work) || !w.wantedThere(c, work) || w.outranked(c, work) {
 				continue
 			}
 			if !w.becomesAnother(work) && !w.wasAnother(work) && !w.editedAway(work) {
@@ -190,6 +190,16 @@ func (w *World) forgetWishes() {
 			}
 		}
 	}
+}
+
+// outranked returns whether another set has an add-on of a workload's name on its cluster, and leaves the cluster when a delay is over. Until
+// then it has the name.
+func (w *World) outranked(c *cluster, work *workload) bool {
+	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
+		r := w.cluster(d.Spec.RegistrationRef.Name)
+		return d.Spec.WithdrawAfter != nil && r != nil && w.there(r) == c && d.SetKey().String() != work.set &&
+			slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool { return a.Name == work.addon })
+	})
 }
 
 // leaves returns whether a workload's Flux object is on its way out, or the delivery that it belongs to.

@@ -26,7 +26,8 @@ func (w *World) checkStart(s *set, r *rolling, set *hubv1.AddonSet, before, d *h
 		return // a process cannot know yet what holds
 	}
 	if d.Spec.Start == nil || !started(before.Spec.Start, d.Spec.Start) {
-		if from := before.Spec.RevisionName; from != "" && !identity.SameEpoch(from, to) && !w.alone(s) {
+		again := d.Spec.Start != nil && !d.Spec.Start.Time.Time.Before(w.clock.Now().Truncate(time.Second)) // it has started in this very second
+		if from := before.Spec.RevisionName; from != "" && !identity.SameEpoch(from, to) && !w.alone(s) && !again {
 			w.violated("rollout", "%s gets %s in place of %s past the waves of %s", key, to, from, s.name)
 		}
 		return // it is no start

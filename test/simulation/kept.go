@@ -3,7 +3,6 @@
 package simulation
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -119,8 +118,27 @@ func (w *World) checkOrigin(write apiserver.Write) {
 	}
 }
 
-// checkHeld: time approves nothing that a removal guard holds.
+// restHeld notes at rest what the guards hold, by set.
+func (w *World) restHeld() {
+	clear(w.heldAtRest)
+	for _, d := range w.deliveries() {
+		of := keyOf("AddonSet", d.Namespace, d.Spec.AddonSetRef.Name)
+		if nested(w.server.Get(of), "status", "heldRemovals") == nil {
+			continue
+		}
+		for _, a := range d.Status.Addons {
+			if a.State == hubv1.AddonHeld && a.Removal != "" && !slices.Contains(d.Spec.Removals, a.Removal) {
+				w.heldAtRest[of] = append(w.heldAtRest[of], d.Name+" "+a.Removal)
+			}
+		}
+	}
+}
+
+// checkHeld: time approves nothing that a removal guard holds. A guard that holds nothing any more has been approved, or begins anew.
 func (w *World) checkHeld(write apiserver.Write) {
+	if write.Key.Kind == "AddonSet" && nested(write.New, "status", "heldRemovals") == nil {
+		delete(w.heldAtRest, write.Key)
+	}
 	if write.Key.Kind != "AddonDelivery" || write.Old == nil {
 		return
 	}
@@ -129,20 +147,12 @@ func (w *World) checkHeld(write apiserver.Write) {
 	if s == nil || s.off || s.namespace != d.Namespace {
 		return
 	}
-	sample, _ := nested(w.server.Get(s.key()), "status", "heldRemovals", "sample").([]any)
-	names := func(of any) bool {
-		return strings.HasPrefix(fmt.Sprint(of), d.Spec.RegistrationRef.Key().String()+" (")
-	}
-	if !slices.ContainsFunc(sample, names) {
-		return // some are granted at once, and others held
-	}
 	if _, approved := w.approvals[s.key()]; approved {
 		return
 	}
-	for _, a := range before.Status.Addons {
-		granted := slices.Contains(d.Spec.Removals, a.Removal) && !slices.Contains(before.Spec.Removals, a.Removal)
-		if a.State == hubv1.AddonHeld && a.Removal != "" && granted {
-			w.violated("held", "the guard of %s holds %s on %s, nobody has approved that, and it is granted", s.name, a.Name,
+	for _, removal := range d.Spec.Removals {
+		if !slices.Contains(before.Spec.Removals, removal) && slices.Contains(w.heldAtRest[s.key()], d.Name+" "+removal) {
+			w.violated("held", "the guard of %s holds removal %s on %s, nobody has approved that, and it is granted", s.name, removal,
 				d.Spec.RegistrationRef.Name)
 		}
 	}

@@ -177,6 +177,7 @@ func (w *World) forget() {
 	w.forgotten = w.changes
 	w.atOnce(w.forgetWishes)
 	w.restRollouts()
+	w.restHeld()
 }
 
 func (w *World) forgetWishes() {

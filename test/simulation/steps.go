@@ -331,6 +331,11 @@ func init() {
 			w.writeTeam(f[0], f[1], selector(f[2]))
 			return ""
 		}},
+		"expect": named("SET ADDON", 2, func(w *World, c *cluster, f []string) { // not only at the end
+			if s := w.sets[f[0]]; s != nil && !w.runs(c, s, f[1]) {
+				w.violated("convergence", "add-on %s of %s is not on %s%s", f[1], f[0], c.name, w.said(s, c, f[1]))
+			}
+		}),
 		"tokens": named("given|refused", 1, func(_ *World, c *cluster, f []string) { c.refuses = f[0] == "refused" }),
 		"suspend": named("ADDON true|false", 2, func(w *World, c *cluster, f []string) {
 			if k, ok := w.fluxObject(c, f[0]); ok {

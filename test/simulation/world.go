@@ -89,7 +89,9 @@ type World struct {
 	granted map[apiserver.Key]time.Time
 	// approvals are what somebody has approved of each set, while its guard holds something.
 	approvals map[apiserver.Key]approval
-	orphans   map[string]orphan
+	// heldAtRest are the deliveries, with removals, that the guard of each set held when the world was last at rest.
+	heldAtRest map[apiserver.Key][]string
+	orphans    map[string]orphan
 	// identities says of which cluster each registration says that it is, by the registration's UID.
 	identities map[any]identified
 	// deselected are the UIDs of deliveries that were withdrawn when their sets did not select the cluster.
@@ -149,7 +151,7 @@ var start = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 func newWorld() *World {
 	w := &World{
 		clock: testclock.NewFakeClock(start), scheme: scheme(), config: flags(), sets: map[string]*set{},
-		teams: map[string]*team{}, tokens: map[string]issued{}, approvals: map[apiserver.Key]approval{},
+		teams: map[string]*team{}, tokens: map[string]issued{}, approvals: map[apiserver.Key]approval{}, heldAtRest: map[apiserver.Key][]string{},
 		broken: map[string]bool{}, bad: map[string]*bad{},
 		rolls: map[apiserver.Key]*rolling{},
 		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}, begun: map[apiserver.Key]int64{},

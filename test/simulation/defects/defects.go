@@ -25,7 +25,7 @@ var Scripts = map[string]string{
 	"held-leaks":                "held-for-hours",
 	"never-opens":               "down-for-an-hour",
 	"hangs-unseen":              "flux-waits-for-an-hour",
-	"first-past-waves":          "rollout-of-a-set-that-says-nothing",
+	"first-past-waves":          "rollout-of-the-first-revision",
 	"completed-nowhere":         "rollout-while-its-only-cluster-is-paused",
 	"resumes-a-users":           "suspended-by-a-user-and-a-restart-follows",
 	"rendered-without-origin":   "secret-deleted-and-an-expression-asks-carefully",
@@ -38,6 +38,7 @@ var Scripts = map[string]string{
 	"withdrawal-not-called-off": "killed-after-a-mark-and-labelled-again",
 	"account-gone":              "account-deleted-as-its-set-goes",
 	"token-not-renewed":         "team-on-a-cluster-that-is-rebuilt-as-the-hub-crashes",
+	"frozen-and-gone":           "frozen-and-rebuilt",
 	"epoch-at-once":             "rollout-of-another-epoch",
 	"slots-not-counted":         "rollout-one-at-a-time",
 	"told-before-written":       "rollout-and-its-status-is-not-written",
@@ -83,7 +84,7 @@ var Defects = []Defect{
 	{"held-not-counted", "What a guard holds, or a removal waits for, is not counted", "guard", []Edit{
 		{"controllers/addonset/removals.go", "\t\treturn a.Removal == \"\" || !slices.Contains(d.Spec.Removals, a.Removal)\n\tcase a.State == hubv1.AddonHeld:\n\t\treturn true", "\t\treturn false\n\tcase a.State == hubv1.AddonHeld:\n\t\treturn false"},
 	}},
-	{"frozen-and-gone", "A frozen delivery whose objects are gone is not served", "status", []Edit{
+	{"frozen-and-gone", "A frozen delivery whose objects are gone is not served", "convergence", []Edit{
 		{"controllers/delivery/gather.go", "\trevision, err := r.revision(", "\tif d.frozen {\n\t\td.reason, d.unrenderable = hubv1.FrozenReason, \"frozen\"\n\t\treturn nil\n\t}\n\trevision, err := r.revision("},
 	}},
 	{"withdrawn-at-once", "A set leaves a cluster as soon as its label is gone", "delay", []Edit{

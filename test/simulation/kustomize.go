@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -62,6 +63,7 @@ func (f *flux) kustomize(w *World, k apiserver.Key, ks *kustomizev1.Kustomizatio
 			if name := inventoryName(e.ID); !slices.Contains(names, name) {
 				if work := c.workloads[name]; work != nil && work.into == ks.Spec.TargetNamespace {
 					work.approved = true // which folder it is, is content, as a version of a chart is: the guard does not look into add-ons
+					work.unwanted = work.unwanted || w.heldThere(c, k)
 				}
 				w.take(c, name, k, "it is in the source no more, or goes elsewhere")
 			}
@@ -114,4 +116,12 @@ func (f *flux) prune(w *World, k apiserver.Key, ks *kustomizev1.Kustomization) (
 	w.leave(k, string(ks.UID))
 	w.dropFinalizer(k, fluxFinalizer)
 	return false
+}
+
+// heldThere returns whether the set of a Flux object does not select the cluster any more, and has not left it. Until then it delivers what
+// it said last, whoever else wants the add-on.
+func (w *World) heldThere(c *cluster, k apiserver.Key) bool {
+	namespace, name, _ := strings.Cut(setNameOf(w.server.Get(k)), "/")
+	s := w.sets[name]
+	return s != nil && s.namespace == namespace && !w.selects(s, c) && !w.withdrawn(w.server.Get(k))
 }

@@ -102,7 +102,7 @@ func (a *assembler) mover(d *Delivery, o *render.Object) *Live {
 func (a *assembler) own(d *Delivery, o *render.Object) (found *Live) {
 	for i := range a.in.Live {
 		l := &a.in.Live[i]
-		if !l.fits(o) || a.given[l.Key] || !l.of(d) && a.taken[l.Key] {
+		if !l.fits(o) || a.given[l.Key] || !l.of(d) && a.taken[l.Key] || l.of(d) && a.promised(d, o, l) {
 			continue
 		}
 		if found == nil || !found.of(d) && l.of(d) || found.of(d) == l.of(d) && found.Going && !l.Going {
@@ -110,6 +110,20 @@ func (a *assembler) own(d *Delivery, o *render.Object) (found *Live) {
 		}
 	}
 	return found
+}
+
+// promised returns whether a live object waits for another add-on of its delivery, which had its name before and does not render now. What
+// has the name by now is something new, unless it delivers the same.
+func (a *assembler) promised(d *Delivery, o *render.Object, l *Live) bool {
+	if l.Content == Content(o) && l.Release == o.Release {
+		return false
+	}
+	for addon := range d.Result.Failed {
+		if addon != l.Addon && l.movedTo(d.Moves[addon]) && !a.there(d, addon) {
+			return true
+		}
+	}
+	return false
 }
 
 // each calls a function with every object that a delivery is to have, the deliveries in the order of the input.

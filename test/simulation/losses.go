@@ -193,8 +193,8 @@ func (w *World) forgetWishes() {
 	}
 }
 
-// outranked returns whether another set has an add-on of a workload's name on its cluster, and leaves the cluster when a delay is over. Until
-// then it has the name.
+// outranked returns whether another set has an add-on of a workload's name on its cluster, and leaves the cluster when a delay is over.
+// Until then it has the name.
 func (w *World) outranked(c *cluster, work *workload) bool {
 	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
 		r := w.cluster(d.Spec.RegistrationRef.Name)

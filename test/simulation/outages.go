@@ -176,8 +176,8 @@ func (w *World) checkAsked(write apiserver.Write) {
 // recorded is for how long a delivery that goes waits until others name what it has let go.
 const recorded = time.Minute
 
-// checkRecorded: what a delivery that goes has let go is named by its set, unless another one takes it over, and its registration. A process
-// that begins takes as long for that as it would have had.
+// checkRecorded: what a delivery that goes has let go is named by its set, unless another one takes it over, and its registration. A
+// process that begins takes as long for that as it would have had.
 func (w *World) checkRecorded(write apiserver.Write) {
 	h := w.at
 	if h == nil || write.Key.Kind != "AddonDelivery" || write.New != nil {

@@ -176,17 +176,11 @@ const (
 
 // Field managers. Each part of the hub owns only its own fields.
 const (
-	// FieldManager owns the generated objects.
+	// FieldManager owns the generated objects, and the labels of a registration that come from probes.
 	FieldManager = "chandler"
 	// DiscoveryFieldManager owns originRef and the mirrored labels of a registration.
 	DiscoveryFieldManager = "chandler-discovery"
-	// RegistrationFieldManager owns the labels that come from probes.
-	RegistrationFieldManager = "chandler-registration"
-	// ProfileFieldManager owns the ClusterProfiles that the hub makes.
-	ProfileFieldManager = "chandler-profiles"
-	// GuardFieldManager owns spec.removals and spec.withdrawal of deliveries.
-	GuardFieldManager = "chandler-guard"
-	// SuspendFieldManager owns spec.suspend of generated objects while the hub suspends them. It is a manager of its
-	// own, so that when the hub gives it up, a suspend that a person asked for stays.
-	SuspendFieldManager = "chandler-suspend"
+	// SwitchFieldManager owns what the hub switches on and off beside the content: spec.removals and spec.withdrawal of deliveries, and
+	// spec.suspend of generated objects while the hub suspends them. When the hub gives that up, a suspend that a person asked for stays.
+	SwitchFieldManager = "chandler-switch"
 )

@@ -40,7 +40,7 @@ func (m *Matcher) note(ctx context.Context, d *hubv1.AddonDelivery) error {
 	}
 	there := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}}
 	if err := m.Client.Patch(ctx, there, client.RawPatch(types.MergePatchType, patch),
-		client.FieldOwner(hubv1.GuardFieldManager)); err != nil {
+		client.FieldOwner(hubv1.SwitchFieldManager)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("note when delivery %s is withdrawn: %w", d.Name, err))
 	}
 	return nil

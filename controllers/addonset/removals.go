@@ -270,7 +270,7 @@ func (r *Reconciler) grant(ctx context.Context, d *hubv1.AddonDelivery, grants [
 	}
 	there := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}}
 	if err := r.Client.Patch(ctx, there, client.RawPatch(types.MergePatchType, patch),
-		client.FieldOwner(hubv1.GuardFieldManager)); err != nil {
+		client.FieldOwner(hubv1.SwitchFieldManager)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("write the grants of delivery %s: %w", d.Name, err))
 	}
 	return nil

@@ -67,7 +67,7 @@ func mark(ctx context.Context, c client.Client, d *hubv1.AddonDelivery, withdraw
 		return fmt.Errorf("mark delivery %s: %w", d.Name, err)
 	}
 	there := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}}
-	if err := c.Patch(ctx, there, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubv1.GuardFieldManager)); err != nil {
+	if err := c.Patch(ctx, there, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubv1.SwitchFieldManager)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("mark delivery %s: %w", d.Name, err))
 	}
 	return nil

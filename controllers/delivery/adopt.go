@@ -199,7 +199,7 @@ func (r *Reconciler) takeBack(ctx context.Context, c *cluster, s plan.Step) erro
 	if err == nil && obj.GetUID() == o.uid && obj.GetDeletionTimestamp() == nil {
 		patch := fmt.Sprintf(`{"metadata":{"uid":%q,"resourceVersion":%q,"annotations":{%q:null}},"spec":{"suspend":false}}`, o.uid,
 			obj.GetResourceVersion(), hubv1.SuspendedAnnotation)
-		err = r.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(hubv1.SuspendFieldManager))
+		err = r.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(hubv1.SwitchFieldManager))
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("resume %s %s, which is not taken over yet: %w", s.Key.Kind, s.Key.Name, err)

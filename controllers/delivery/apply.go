@@ -303,7 +303,7 @@ func (r *Reconciler) prepare(ctx context.Context, c *cluster, obj client.Object,
 		return err
 	}
 	if err := r.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch),
-		client.FieldOwner(hubv1.SuspendFieldManager)); err != nil {
+		client.FieldOwner(hubv1.SwitchFieldManager)); err != nil {
 		return fmt.Errorf("suspend %s %s: %w", s.Key.Kind, s.Key.Name, err)
 	}
 	return nil

@@ -118,7 +118,7 @@ func (r *Reconciler) writeSuspend(ctx context.Context, c *cluster, s plan.Step, 
 	u.SetUID(o.uid) // never make one that has gone meanwhile
 	fill(u)
 	verb := cmp.Or(s.Meanwhile, s.Verb)
-	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.SuspendFieldManager),
+	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.SwitchFieldManager),
 		client.ForceOwnership)
 	if err != nil {
 		return outcome{err: client.IgnoreNotFound(fmt.Errorf("%s %s %s/%s: %w", verb, s.Key.Kind, s.Key.Namespace, s.Key.Name, err)),

@@ -177,7 +177,7 @@ func (r *Reconciler) apply(ctx context.Context, has, want *inventoryv1alpha1.Clu
 		return nil, err
 	}
 	delete(u.Object, "status")
-	err = r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.ProfileFieldManager),
+	err = r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.FieldManager),
 		client.ForceOwnership)
 	if err != nil {
 		return nil, fmt.Errorf("apply ClusterProfile %s/%s: %w", want.Namespace, want.Name, err)

@@ -95,7 +95,7 @@ func (r *Reconciler) mark(ctx context.Context, obj *unstructured.Unstructured, g
 	u.SetGroupVersionKind(obj.GroupVersionKind())
 	u.SetNamespace(obj.GetNamespace())
 	u.SetName(obj.GetName())
-	err = r.Client.Patch(ctx, u, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubv1.RegistrationFieldManager))
+	err = r.Client.Patch(ctx, u, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubv1.FieldManager))
 	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("mark %s %s/%s for its deletion: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), err))
 	}

@@ -234,7 +234,7 @@ func (r *Reconciler) label(ctx context.Context, reg *hubv1.ClusterRegistration) 
 	u.SetUID(reg.UID) // never make a registration that has gone meanwhile
 	u.SetLabels(want)
 	u.Object["spec"] = map[string]any{}
-	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.RegistrationFieldManager),
+	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.FieldManager),
 		client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("label the registration: %w", err)

@@ -38,6 +38,7 @@ var Scripts = map[string]string{
 	"withdrawal-not-called-off": "killed-after-a-mark-and-labelled-again",
 	"account-gone":              "account-deleted-as-its-set-goes",
 	"token-not-renewed":         "team-on-a-cluster-that-is-rebuilt-as-the-hub-crashes",
+	"own-writes-unseen":         "release-renamed-before-the-cache-shows-it",
 	"chart-name":                "another-form-renamed-and-held-beside-one-of-its-former-name",
 	"target-namespace":          "another-namespace-when-another-set-goes-on-with-it",
 	"told-after":                "half-applied-and-dropped-as-the-hub-dies",

@@ -351,10 +351,11 @@ func (w *World) beats(c *cluster, cl, other claim, has string) bool {
 		return cl.set.priority > other.set.priority
 	}
 	mine, others := cl.set.namespace+"/"+cl.set.name, other.set.namespace+"/"+other.set.name
-	if mine == has || others == has {
+	a, b := w.made(c, cl), w.made(c, other)
+	if (mine == has || others == has) && !(a && b) { // both have it for a moment, if another add-on of one has just got the name
 		return mine == has && others != has
 	}
-	if a, b := w.made(c, cl), w.made(c, other); a != b {
+	if a != b {
 		return a
 	}
 	return mine < others

@@ -165,6 +165,10 @@ lint: ## Format and golangci-lint (.golangci.yml); helm lint, and every kustomiz
 verify: ## Check that generated files and go.mod are up to date.
 	hack/verify.sh
 
+.PHONY: site
+site: ## Build the pages into bin/site: static files with a search, and llms.txt. Needs node and npm; SITE_BASE=/chandler/ below another root.
+	hack/site/build.sh
+
 ##@ Release
 
 .PHONY: release release-dry-run

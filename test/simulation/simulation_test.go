@@ -234,6 +234,14 @@ func TestInvariantsFail(t *testing.T) {
 			is["spec"].(map[string]any)["withdrawal"] = string(d.UID)
 			w.noteDeselected(apiserver.Write{Key: keyOf("AddonDelivery", d.Namespace, d.Name), Old: was, New: is})
 		}},
+		{"held", func(w *World) {
+			d := w.deliveries()[0]
+			k := keyOf("AddonDelivery", d.Namespace, d.Name)
+			w.heldAtRest[keyOf("AddonSet", d.Namespace, d.Spec.AddonSetRef.Name)] = []string{d.Name + " r"}
+			is := apiserver.Object(runtime.DeepCopyJSON(w.server.Get(k)))
+			is["spec"].(map[string]any)["removals"] = []any{"r"}
+			w.checkHeld(apiserver.Write{Key: k, Old: w.server.Get(k), New: is})
+		}},
 		{"guard", func(w *World) {
 			for _, name := range []string{"a", "b", "c", "d"} {
 				w.lost(&cluster{name: name}, &workload{name: "x", addon: "x", set: "flux-system/base", unwanted: true, missed: true}, "")

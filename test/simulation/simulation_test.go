@@ -235,11 +235,12 @@ func TestInvariantsFail(t *testing.T) {
 			w.noteDeselected(apiserver.Write{Key: keyOf("AddonDelivery", d.Namespace, d.Name), Old: was, New: is})
 		}},
 		{"held", func(w *World) {
-			d := w.deliveries()[0]
+			d := w.deliveryOf(w.sets["base"], w.cluster("w1").registration())
 			k := keyOf("AddonDelivery", d.Namespace, d.Name)
 			w.heldAtRest[keyOf("AddonSet", d.Namespace, d.Spec.AddonSetRef.Name)] = []string{d.Name + " r"}
 			is := apiserver.Object(runtime.DeepCopyJSON(w.server.Get(k)))
 			is["spec"].(map[string]any)["removals"] = []any{"r"}
+			delete(is["metadata"].(map[string]any), "resourceVersion") // by which the server would know it
 			w.checkHeld(apiserver.Write{Key: k, Old: w.server.Get(k), New: is})
 		}},
 		{"guard", func(w *World) {

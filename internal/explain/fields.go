@@ -58,8 +58,8 @@ func (e *explainer) body(s *set, name string, r *AddonReport) {
 		return
 	}
 	if st := s.status(name); s.frozen && st != nil && st.AppliedGeneration > 0 {
-		r.Notes = append(r.Notes, "an older version of the hub made this, and it stays as it is until its turn in the rollout: the fields below are "+
-			"what the present version makes of the same revision")
+		r.Notes = append(r.Notes, "an older version of the hub made this, and it stays as it is until its turn in the rollout: the fields below "+
+			"are what the present version makes of the same revision")
 	}
 	// The add-on is rendered alone, so that only the variables that it reads are there.
 	result, err := e.render(s, only(s.program, a), e.Registration.Spec.Overrides, true)

@@ -48,7 +48,7 @@ var Scripts = map[string]string{
 	"rights-first":              "team-goes-while-its-guard-holds-and-then-its-cluster",
 	"token-kept":                "paused-while-its-reconcile-is-at-work",
 	"team-namespace":            "a-label-that-is-gone-for-a-minute",
-	"replaced":                  "team-on-a-cluster-that-is-rebuilt-as-the-hub-crashes",
+	"replaced":                  "gets-its-cluster-as-its-set-is-deleted",
 	"ready-too-soon":            "an-expression-fails-and-what-runs-stays",
 	"frozen-and-gone":           "frozen-and-rebuilt",
 	"epoch-at-once":             "rollout-of-another-epoch",
@@ -146,7 +146,7 @@ var Defects = []Defect{
 	{"rights-first", "A Team's rights go before what Flux needs them for", "teams", []Edit{
 		{"controllers/delivery/scope.go", "\tif !c.bringsAny(o) {\n", "\tif o != nil {\n"},
 	}},
-	{"token-kept", "A Team keeps the token of a cluster that it has lost", "deletion", []Edit{
+	{"token-kept", "A Team keeps the token of a cluster that it has lost", "mirror", []Edit{
 		{"controllers/delivery/finish.go", "\tcase len(others) == 0:\n", "\tcase len(others) == 0 && !c.reach[d.Namespace].ByTeam():\n"},
 		{"controllers/tokens/reconciler.go", "errs := []error{r.dropUnused(ctx, reg, namespaces)}", "errs := []error{nil}"},
 	}},

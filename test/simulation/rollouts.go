@@ -205,8 +205,8 @@ func (w *World) rolled() []*set {
 // release has nothing hold a rollout any more but what failed and what somebody has undone.
 func (w *World) release() {
 	clear(w.bad)
-	for _, s := range w.rolled() {
-		if s.held != "" {
+	for _, name := range sortedKeys(w.sets) {
+		if s := w.sets[name]; s.held != "" && !s.deleted {
 			s.held = ""
 			w.write(s)
 		}

@@ -131,7 +131,7 @@ func (r *Reconciler) stopped(ctx context.Context, set *hubv1.AddonSet, n *revise
 		return false, nil
 	}
 	revisions, err := r.revisions(ctx, r.Client, set)
-	return ofContent(to, revisions) != nil, err // nobody can go to what does not exist
+	return ofContent(to, revisions) != nil, err // an undo to a revision that does not exist has no effect
 }
 
 // pinned returns the pins of the newest revision, and whether it holds the present spec. A revision that is not what its name

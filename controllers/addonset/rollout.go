@@ -4,6 +4,7 @@ package addonset
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -33,10 +34,6 @@ func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet, ne
 	if err != nil {
 		return rollout.Decision{}, err
 	}
-	byName := map[string]*appsv1.ControllerRevision{}
-	for i := range revisions {
-		byName[revisions[i].Name] = &revisions[i]
-	}
 	clusters := r.registry.foresee(client.ObjectKeyFromObject(set), f.clusters)
 	in := rollout.Input{
 		Set: client.ObjectKeyFromObject(set).String(), Strategy: strategy, Pause: set.Spec.Pause, Orders: rollout.Read(set.Annotations),
@@ -47,7 +44,7 @@ func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet, ne
 		in.Known = in.Since.Add(tenure.Looks)
 	}
 	in.Same = rollout.Unchanged(func(name string) []byte {
-		if revision := byName[name]; revision != nil {
+		if revision := ofContent(name, revisions); revision != nil {
 			return revision.Data.Raw
 		}
 		if name != set.Status.Revision {
@@ -56,7 +53,7 @@ func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet, ne
 		return newest.raw // it has just been made, and is not in the cache yet
 	})
 	out := rollout.Decide(in)
-	for _, name := range []string{out.State.Revision, out.Newcomers} {
+	for _, name := range slices.Compact([]string{out.State.Revision, out.Newcomers}) {
 		if err := r.renew(ctx, set, name, revisions); err != nil {
 			return rollout.Decision{}, err
 		}

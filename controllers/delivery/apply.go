@@ -276,15 +276,21 @@ func (o *object) itself(prepared client.Object, s plan.Step) client.DeleteOption
 	return seen
 }
 
-// prepare suspends or resumes an object before it is deleted. An annotation says that it was the hub: if the hub dies before it has deleted
-// the object, and the object is to stay after all, it would count as suspended by somebody else.
+// prepare suspends or resumes an object before it is deleted. An annotation says that the hub has suspended the object. Without that, an
+// object that is to stay after all, because the hub died in between, would count as suspended by a user.
 func (r *Reconciler) prepare(ctx context.Context, c *cluster, obj client.Object, s plan.Step) error {
 	o, suspend := c.objects[s.Key], s.Verb != plan.Uninstall
 	if o.Suspended == suspend {
 		return nil
 	}
 	if suspend && !o.Foreign {
-		return r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) { o.suspended(u, hubv1.TakenOverSuspension) }, obj).err
+		var answer *unstructured.Unstructured
+		out := r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) {
+			answer = u
+			o.suspended(u, hubv1.TakenOverSuspension)
+		})
+		obj.SetResourceVersion(answer.GetResourceVersion())
+		return out.err
 	}
 	change := map[string]any{"spec": map[string]any{"suspend": suspend}}
 	meta := map[string]any{}

@@ -97,8 +97,8 @@ func TestLetGo(t *testing.T) {
 	}
 }
 
-// TestSuspendedBeforeItIsDeleted: what is let go and cannot be deleted says that the hub has suspended it, so that the hub resumes it if it
-// is to stay after all.
+// TestSuspendedBeforeItIsDeleted: an object that is let go and cannot be deleted says that the hub has suspended it. So the hub resumes the
+// object if that is to stay after all.
 func TestSuspendedBeforeItIsDeleted(t *testing.T) {
 	for _, verb := range []plan.Verb{plan.LetGo, plan.HandOver} {
 		for _, kind := range []string{fluxspec.HelmReleaseKind, fluxspec.KustomizationKind} {

@@ -31,7 +31,7 @@ func (r *Reconciler) suspend(ctx context.Context, c *cluster, s plan.Step) outco
 		c.lookAgain(soon)
 		return outcome{err: err, applied: c.objects[s.Key].Applied}
 	}
-	return r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) { c.objects[s.Key].suspended(u, c.suspended().Reason) }, nil)
+	return r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) { c.objects[s.Key].suspended(u, c.suspended().Reason) })
 }
 
 // suspended fills in what the hub writes to suspend an object.
@@ -83,7 +83,7 @@ func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcom
 		if m := o.MarkResumed(); m != "" {
 			u.SetAnnotations(map[string]string{hubv1.AppliedAsAnnotation: m})
 		}
-	}, nil)
+	})
 	if apierrors.IsConflict(out.err) {
 		c.lookAgain(soon)
 		out.err = nil
@@ -107,9 +107,8 @@ func (r *Reconciler) hasTurn(c *cluster) bool {
 	return false
 }
 
-// writeSuspend applies what fill says of spec.suspend, and notes the new version in written, if that is not nil.
-func (r *Reconciler) writeSuspend(ctx context.Context, c *cluster, s plan.Step, fill func(*unstructured.Unstructured),
-	written client.Object) outcome {
+// writeSuspend applies what fill says of spec.suspend. The object that fill got is then as the API server has it.
+func (r *Reconciler) writeSuspend(ctx context.Context, c *cluster, s plan.Step, fill func(*unstructured.Unstructured)) outcome {
 	o := c.objects[s.Key]
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(render.GroupVersionKind(s.Key.Kind))
@@ -123,9 +122,6 @@ func (r *Reconciler) writeSuspend(ctx context.Context, c *cluster, s plan.Step, 
 	if err != nil {
 		return outcome{err: client.IgnoreNotFound(fmt.Errorf("%s %s %s/%s: %w", verb, s.Key.Kind, s.Key.Namespace, s.Key.Name, err)),
 			applied: o.Applied}
-	}
-	if written != nil {
-		written.SetResourceVersion(u.GetResourceVersion())
 	}
 	r.writes.Note(c.key, s.Key.Kind, u, r.Clock.Now())
 	c.log(ctx, s).Info("suspended or resumed the Flux object of an add-on", "verb", string(verb))

@@ -10,7 +10,7 @@ import (
 )
 
 // Orders are what people ask of a rollout. Each names the revision that it is about, so an order never applies to a
-// revision that its author has not seen.
+// revision that its author has not seen. An undo and a retry are about its content, whatever epoch renders that.
 type Orders struct {
 	approved map[string]bool
 	expedite string

@@ -167,9 +167,6 @@ func (w *World) overlap(writes int) {
 	}
 	w.former, w.hub, w.wrote = w.hub, nil, map[any]*hub{}
 	w.replaced, w.disputed = map[apiserver.Key][]any{}, map[apiserver.Key]bool{}
-	if w.firstWrites == nil {
-		w.firstWrites = map[any]bool{}
-	}
 	w.former.leads, w.former.until, w.former.writes = false, w.clock.Now().Add(15*time.Second), writes
 	w.former.tenure.Renew(w.clock.Now().Add(-15 * time.Second)) // after which another one may lead
 	w.startHub()

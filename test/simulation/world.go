@@ -159,7 +159,7 @@ func newWorld() *World {
 			uids:    map[any]apiserver.Key{}},
 		orphans: map[string]orphan{}, deleted: map[any]bool{}, deselected: map[any]bool{},
 		unselected: map[[2]string]unselected{},
-		wasReady:   map[any]bool{}, suspended: map[any]bool{}, everSuspended: map[any]bool{},
+		wasReady:   map[any]bool{}, suspended: map[any]bool{}, everSuspended: map[any]bool{}, firstWrites: map[any]bool{},
 		chartsGone: map[apiserver.Key]time.Time{}, identities: map[any]identified{}, granted: map[apiserver.Key]time.Time{},
 		letGone: map[string]bool{},
 	}

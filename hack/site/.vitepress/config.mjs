@@ -33,7 +33,13 @@ export default defineConfig({
   cleanUrls: true,
   lastUpdated: false,
   // The pages have no HTML, and words such as <name> or {{ }} are meant as they stand.
-  markdown: { html: false, config: (md) => { md.renderer.rules.text = plain(md.renderer.rules.text); md.renderer.rules.code_inline = plain(md.renderer.rules.code_inline); md.core.ruler.push('files', files) } },
+  markdown: {
+    html: false,
+    config: (md) => {
+      for (const kind of ['text', 'code_inline']) md.renderer.rules[kind] = plain(md.renderer.rules[kind])
+      md.core.ruler.push('files', files)
+    }
+  },
   vite: { build: { chunkSizeWarningLimit: 8192 } }, // in kB: the index of the search is one file
   themeConfig: {
     search: { provider: 'local' },
@@ -45,10 +51,7 @@ export default defineConfig({
     // llms.txt names each page, as Markdown: https://llmstxt.org
     const pages = sections().map((s) => `## ${s.text}\n\n` + s.items.map((i) => `- [${i.text}](${site.site.base}${i.link.slice(1)})`).join('\n'))
     writeFileSync(join(site.outDir, 'llms.txt'), `# ${site.site.title}\n\n> ${site.site.description}\n\n${pages.join('\n\n')}\n`)
-    for (const page of site.pages) {
-      const to = join(site.outDir, page)
-      copyFileSync(join(root, page), to)
-    }
+    for (const page of site.pages) copyFileSync(join(root, page), join(site.outDir, page))
   }
 })
 

@@ -355,7 +355,9 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, aim match
 			continue
 		}
 		if leaves, waits := f.removals.of(d, byKey[key]); leaves {
-			f.leave(d, waits)
+			if f.leave(d, waits); waits { // its label may be gone for a moment, and a soak of its wave is not over for that
+				f.clusters = append(f.clusters, rollout.ObserveLeaving(d, byKey[key]))
+			}
 			continue
 		}
 		f.count(set, d, online(byKey[key]))

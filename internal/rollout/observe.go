@@ -34,10 +34,21 @@ func Observe(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) Cluster {
 		c.Excused, c.Asks = asks, true
 	}
 	// The status may be about an older generation: a removal was granted, or somebody deletes the delivery. Of another revision it
-	// says neither ReadyRevision, nor a time after the start.
+	// says neither ReadyRevision, nor a time after the start. But times are in seconds: what failed in that of the start failed before it.
 	c.Ready = ready(d)
 	c.Failed, c.FailedSince = failure(d)
+	if start := d.Spec.Start; start != nil && d.Status.ObservedGeneration < d.Generation && c.FailedSince.Equal(start.Time.Time) {
+		c.FailedSince = c.FailedSince.Add(-time.Second)
+	}
 	c.Healthy = c.Ready && c.Failed == "" && status.IsTrue(d, hubv1.ReadyCondition)
+	return c
+}
+
+// ObserveLeaving is Observe of a cluster that a set does not select, and that keeps what it has for a while. Its wave counts what it has,
+// and does not wait for it.
+func ObserveLeaving(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) Cluster {
+	c := Observe(d, reg)
+	c.Excused, c.Asks = "the set does not select it", false
 	return c
 }
 

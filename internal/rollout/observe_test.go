@@ -127,3 +127,17 @@ func TestWaitsForLostNodes(t *testing.T) {
 		}
 	}
 }
+
+// Times are in seconds. What failed in that in which a cluster got a revision failed before it, unless the status is about the revision.
+func TestFailedInTheSecondOfTheStart(t *testing.T) {
+	at := metav1.Unix(1000, 0)
+	for observed, fails := range map[int64]bool{1: false, 2: true} {
+		d := &hubv1.AddonDelivery{}
+		d.Generation, d.Status.ObservedGeneration, d.Spec.Start = 2, observed, &hubv1.DeliveryStart{Time: at, Healthy: true}
+		d.Status.Addons = []hubv1.AddonStatus{{Name: "web", State: hubv1.AddonFailed, Since: &at}}
+		c := rollout.Observe(d, &hubv1.ClusterRegistration{})
+		if since := !c.FailedSince.Before(at.Time); since != fails {
+			t.Errorf("a status of generation %d of 2 says that an add-on failed at the start: since the start %t, want %t", observed, since, fails)
+		}
+	}
+}

@@ -310,7 +310,7 @@ func (w *World) noteMember(s *set, m *rolled, key types.NamespacedName, set *hub
 	if failed := current && brokenSince(d, since); failed != m.failed {
 		m.failed, m.failedAt = failed, w.clock.Now()
 	}
-	excused := reg == nil || d.DeletionTimestamp != nil || excusedFrom(d, reg)
+	excused := reg == nil || d.DeletionTimestamp != nil || excusedFrom(d, reg) || !matches(s.selector, reg.Labels)
 	m.excused = excused
 	if d.Spec.RevisionName != targetOf(set) {
 		if excused || m.broken || !current || !status.Online(reg) || !status.IsTrue(d, hubv1.ReadyCondition) {
@@ -327,7 +327,7 @@ func (w *World) noteMember(s *set, m *rolled, key types.NamespacedName, set *hub
 		m.readyAt = w.clock.Now()
 	}
 	late := w.overdue(d.Spec.Start.Time.Time, spec)
-	if !ready && (excused || m.failed || late || !d.Spec.Start.Healthy) {
+	if m.readyAt.IsZero() && (excused || m.failed || late || !d.Spec.Start.Healthy) {
 		m.lapsed = true
 	}
 }
@@ -387,6 +387,9 @@ func (w *World) assign(s *set, spec *hubv1.Rollout) map[types.NamespacedName]int
 		key, mine := d.Spec.RegistrationRef.Key(), d.SetKey().String() == s.namespace+"/"+s.name && !forged(d)
 		if reg, _ := w.registrationAt(key); reg == nil && mine && !d.Withdrawn() {
 			of[key] = nil
+		} else if after := d.Spec.WithdrawAfter; mine && !d.Withdrawn() && reg != nil && !status.Goes(reg) &&
+			(after == nil || after.After(w.clock.Now())) {
+			of[key] = reg.Labels // it may be selected again before its delay is over
 		}
 		if mine && d.Withdrawn() {
 			delete(of, key) // it comes new when that is gone

@@ -360,6 +360,8 @@ func (w *World) approve(s *set) {
 	}
 	a := approval{hash: held}
 	sample, _ := nested(w.server.Get(s.key()), "status", "heldRemovals", "sample").([]any)
+	count, _ := nested(w.server.Get(s.key()), "status", "heldRemovals", "count").(int64)
+	a.more = int(count) > len(sample)
 	for _, of := range sample { // fleet/w1 (hello, web)
 		registration, _, _ := strings.Cut(fmt.Sprint(of), " ")
 		a.registrations = append(a.registrations, registration)
@@ -382,7 +384,8 @@ func (w *World) approve(s *set) {
 func (w *World) noteCovered(of apiserver.Key, a approval) {
 	for _, c := range w.clusters {
 		for _, work := range c.workloads {
-			if work.set == of.Namespace+"/"+of.Name && slices.Contains(a.registrations, registrationIn(w.object(work.ownerUID))) {
+			registration := registrationIn(w.object(work.ownerUID))
+			if work.set == of.Namespace+"/"+of.Name && (a.more || slices.Contains(a.registrations, registration)) {
 				work.approved = true
 			}
 		}

@@ -41,6 +41,7 @@ var (
 	most  = flag.Duration("shrink", time.Minute, "how long to shrink the last failure")
 	glass = flag.Bool("break-glass", false, "seeds in which the break-glass group does what the policies deny to others")
 	with  = flag.String("with", "", "only seeds with such a step, such as rollout")
+	near  = flag.String("near", "", "a script, as a path below testdata without .txt: seeds are this script with other orders of what happens")
 )
 
 // TestSeeds tries a fixed set of seeds, or those that the flags say.
@@ -61,6 +62,11 @@ func TestSeeds(t *testing.T) {
 		drawn := Draw
 		if *glass {
 			drawn = DrawBreakGlass
+		}
+		if *near != "" {
+			drawn = func(seed uint64, _ int) []string {
+				return Vary(readScript(t, filepath.Join("testdata", *near+".txt")), seed)
+			}
 		}
 		script := drawn(seed, *steps)
 		if *with != "" && !slices.ContainsFunc(script, func(line string) bool { return strings.HasPrefix(line+" ", *with+" ") }) {
@@ -174,6 +180,16 @@ func TestOpen(t *testing.T) {
 	})
 }
 
+// readScript returns the lines of a script.
+func readScript(t *testing.T, name string) []string {
+	t.Helper()
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(string(raw), "\n")
+}
+
 // playEach plays the scripts of a folder, and has what came of each looked at.
 func playEach(t *testing.T, dir string, look func(*testing.T, Result)) {
 	t.Helper()
@@ -183,11 +199,7 @@ func playEach(t *testing.T, dir string, look func(*testing.T, Result)) {
 	}
 	for _, name := range names {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
-			raw, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := Play(strings.Split(string(raw), "\n"))
+			r, err := Play(readScript(t, name))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -141,6 +141,7 @@ type fault struct {
 type approval struct {
 	hash          string
 	registrations []string
+	more          bool // the set names some of them only
 }
 
 var scheme = sync.OnceValue(hubscheme.New)

@@ -114,8 +114,8 @@ type found struct {
 	script    []string
 }
 
-// find builds the simulation with the defect, and plays its script, or tries seeds until one breaks its invariant that does not without
-// it. If none does, but another invariant is broken, it returns that.
+// find builds the simulation with the defect, and plays its script, then the script in other orders, then seeds, until one breaks its
+// invariant that does not without it. If none does, but another invariant is broken, it returns that.
 func (d Defect) find(root string, seeds int, sound string) (found, error) {
 	dir, err := os.MkdirTemp("", "defect-")
 	if err != nil {
@@ -134,14 +134,22 @@ func (d Defect) find(root string, seeds int, sound string) (found, error) {
 		if f := play(root, binary, name); f.invariant != "" {
 			return f, nil
 		}
+		if f, err := d.search(root, binary, sound, seeds, "-near", name); err != nil || f.invariant == d.Invariant {
+			return f, err
+		}
 	}
+	return d.search(root, binary, sound, seeds)
+}
+
+// search is find by seeds alone, drawn as the arguments say.
+func (d Defect) search(root, binary, sound string, seeds int, args ...string) (found, error) {
 	var other found
 	for from := 0; from < seeds; {
-		f, err := try(root, binary, from, seeds-from, 1)
+		f, err := try(root, binary, from, seeds-from, 1, args...)
 		if err != nil || f.seen == 0 {
 			return other, err
 		}
-		without, err := try(root, sound, f.seen-1, 1, 2)
+		without, err := try(root, sound, f.seen-1, 1, 2, args...)
 		switch {
 		case err != nil:
 			return f, err
@@ -183,9 +191,9 @@ func build(root, binary string, args ...string) error {
 }
 
 // try runs seeds, and shrinks the failure that makes so many; zero if none fails.
-func try(root, binary string, from, seeds, stop int) (found, error) {
-	test := exec.Command(binary, "-test.run", "^TestSeeds$", "-test.timeout", "0", "-from", fmt.Sprint(from), "-seeds",
-		fmt.Sprint(seeds), "-stop", fmt.Sprint(stop))
+func try(root, binary string, from, seeds, stop int, args ...string) (found, error) {
+	test := exec.Command(binary, append([]string{"-test.run", "^TestSeeds$", "-test.timeout", "0", "-from", fmt.Sprint(from), "-seeds",
+		fmt.Sprint(seeds), "-stop", fmt.Sprint(stop)}, args...)...)
 	test.Dir = filepath.Join(root, "test", "simulation")
 	out, err := test.CombinedOutput()
 	if err == nil {

@@ -61,10 +61,8 @@ var Scripts = map[string]string{
 	"passing-failure":           "rollout-canary-is-not-reached-for-a-moment",
 	"rights-gone":               "team-loses-a-paused-cluster",
 	"revision-unknown":          "moved-to-a-revision-that-the-cache-does-not-have",
-	"mark-too-old":              "break-glass/a-folder-that-is-not-applied-yet-is-paused-and-an-upgrade-follows",
 	"last-has-it":               "registered-twice-and-both-stay",
 	"uninstalled-after-all":     "unregistered-beside-a-twin-and-registered-again",
-	"excluded-uncounted":        "excluded-on-a-silent-cluster-and-an-upgrade-follows",
 	"silence-of-old":            "silent-of-old-and-no-hub-was-at-work",
 	"suspended-unasked":         "paused-and-down-and-no-hub-has-asked-it",
 	"soak-unseen":               "rollout-canary-fails-in-a-soak-that-no-hub-sees",
@@ -201,19 +199,12 @@ var Defects = []Defect{
 		{"controllers/delivery/fluxchanges.go", "begun := begins ||", "begun := true || begins ||"},
 		{"controllers/delivery/fluxchanges.go", "\tif known && (was.generation", "\tif false && known && (was.generation"},
 	}},
-	{"mark-too-old", "Of a suspended Kustomization, a hub that starts later takes for applied what it is to apply", "orphans", []Edit{
-		{"internal/plan/place.go", "func (o *Observed) MarkSuspended() string {\n", "func (o *Observed) MarkSuspended() string {\n\tif o.AppliedAs != \"\" {\n\t\treturn o.Mark\n\t}\n"},
-	}},
 	{"last-has-it", "The last registration of a cluster has it, and not the first", "status", []Edit{
 		{"internal/precedence/precedence.go", "return cmp.Or(since(a).Compare(since(b))", "return cmp.Or(since(b).Compare(since(a))"},
 	}},
 	{"uninstalled-after-all", "What was let go, and not counted, is uninstalled after all", "guard", []Edit{
 		{"controllers/addonset/matcher.go", "letGo || existing[key].Orphaned()", "existing[key].Orphaned()"},
 		{"controllers/addonset/removals.go", "orphan: orphaned || leaves(reg),", "orphan: orphaned,"},
-	}},
-	{"excluded-uncounted", "What a frozen cluster's owner has excluded, and is still there, counts as gone", "guard", []Edit{
-		{"internal/report/staying.go", "\tif !d.Frozen || d.Result == nil ||", "\tif true || !d.Frozen || d.Result == nil ||"},
-		{"controllers/delivery/objects.go", "d.frozen && !o.Deleting && !d.wants(k)", "d.frozen && !d.wants(k)"},
 	}},
 	{"silence-of-old", "A hub that starts takes a cluster's silence before that for silence now", "silence", []Edit{
 		{"controllers/delivery/objects.go", "f.Silent.Before(c.began) && asked.After(f.Silent) {", "false && asked.After(f.Silent) {"},

@@ -54,6 +54,9 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 		return r.recreate(ctx, reg, obj, facts, decision)
 	}
 	reason := unregisteringReason(facts, decision)
+	if behind, err := r.behind(ctx, reg, obj, reason); err != nil || behind {
+		return ctrl.Result{RequeueAfter: time.Second}, err
+	}
 	before := reg.DeepCopy()
 	seen, err := r.deliveriesLeft(ctx, reg)
 	if err != nil {
@@ -112,6 +115,18 @@ func (r *Reconciler) lastAccess(ctx context.Context, before, reg *hubv1.ClusterR
 	}
 	r.dated(before, reg)
 	return found, again, nil
+}
+
+// behind returns whether the cache does not show yet what became of the origin of a registration that is about to go. If the origin has
+// come back, the registration is made again, and nothing is to be withdrawn: what has begun to leave goes on.
+func (r *Reconciler) behind(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
+	reason string) (bool, error) {
+	kind, err := kindOf(reg)
+	if err != nil || reg.Spec.OriginRef == nil || reason == "" || reason == hubv1.ForcedReason ||
+		status.Reason(reg, hubv1.UnregisteringCondition) == reason {
+		return false, nil //nolint:nilerr // of a kind that the hub does not know it waits for nothing
+	}
+	return r.Origins.Behind(ctx, kind, types.NamespacedName{Namespace: reg.Namespace, Name: reg.Spec.OriginRef.Name}, obj)
 }
 
 // goes says why a registration goes, and since when. It returns whether the status did not say so before.

@@ -355,7 +355,8 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, aim match
 			continue
 		}
 		if leaves, waits := f.removals.of(d, byKey[key]); leaves {
-			if f.leave(d, waits); waits { // its label may be gone for a moment, and a soak of its wave is not over for that
+			f.leave(d, waits)
+			if waits { // the label may be gone for a moment: that ends no soak of the cluster's wave
 				f.clusters = append(f.clusters, rollout.ObserveLeaving(d, byKey[key]))
 			}
 			continue

@@ -97,8 +97,8 @@ func TestLetGo(t *testing.T) {
 	}
 }
 
-// TestSuspendedBeforeItIsDeleted: an object that is let go and cannot be deleted says that the hub has suspended it. So the hub resumes the
-// object if that is to stay after all.
+// TestSuspendedBeforeItIsDeleted: if the hub suspends an object and cannot delete it, an annotation on the object says that the hub has
+// suspended it. The hub resumes the object later if the set wants it again.
 func TestSuspendedBeforeItIsDeleted(t *testing.T) {
 	for _, verb := range []plan.Verb{plan.LetGo, plan.HandOver} {
 		for _, kind := range []string{fluxspec.HelmReleaseKind, fluxspec.KustomizationKind} {

@@ -34,9 +34,10 @@ func Observe(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) Cluster {
 		c.Excused, c.Asks = asks, true
 	}
 	// The status may be about an older generation: a removal was granted, or somebody deletes the delivery. Of another revision it
-	// says neither ReadyRevision, nor a time after the start. But times are in seconds: what failed in that of the start failed before it.
+	// says neither ReadyRevision, nor a time after the start.
 	c.Ready = ready(d)
 	c.Failed, c.FailedSince = failure(d)
+	// Times are in seconds. A failure in the second of the start, by a status of an older generation, came before the start.
 	if start := d.Spec.Start; start != nil && d.Status.ObservedGeneration < d.Generation && c.FailedSince.Equal(start.Time.Time) {
 		c.FailedSince = c.FailedSince.Add(-time.Second)
 	}
@@ -44,8 +45,8 @@ func Observe(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) Cluster {
 	return c
 }
 
-// ObserveLeaving is Observe of a cluster that a set does not select, and that keeps what it has for a while. Its wave counts what it has,
-// and does not wait for it.
+// ObserveLeaving returns what a rollout needs to know of a cluster that a set does not select any more, until its delivery is withdrawn.
+// The cluster still counts in its wave, which does not wait for it.
 func ObserveLeaving(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) Cluster {
 	c := Observe(d, reg)
 	c.Excused, c.Asks = "the set does not select it", false

@@ -128,7 +128,8 @@ func TestWaitsForLostNodes(t *testing.T) {
 	}
 }
 
-// Times are in seconds. What failed in that in which a cluster got a revision failed before it, unless the status is about the revision.
+// TestFailedInTheSecondOfTheStart: times are in seconds. A failure in the second in which a cluster gets a revision came before the
+// revision, unless the status is about the revision.
 func TestFailedInTheSecondOfTheStart(t *testing.T) {
 	at := metav1.Unix(1000, 0)
 	for observed, fails := range map[int64]bool{1: false, 2: true} {

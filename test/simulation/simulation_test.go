@@ -53,20 +53,19 @@ func TestSeeds(t *testing.T) {
 			n = 5
 		}
 	}
+	drawn := Draw
+	switch {
+	case *near != "":
+		script := readScript(t, filepath.Join("testdata", *near+".txt"))
+		drawn = func(seed uint64, _ int) []string { return Vary(script, seed) }
+	case *glass:
+		drawn = DrawBreakGlass
+	}
 	failures, told := 0, time.Now()
 	for seed := *from; seed < *from+uint64(n); seed++ {
 		if time.Since(told) > 2*time.Minute {
 			told = time.Now()
 			t.Logf("%d seeds from %d on: %d failed", seed-*from, *from, failures)
-		}
-		drawn := Draw
-		if *glass {
-			drawn = DrawBreakGlass
-		}
-		if *near != "" {
-			drawn = func(seed uint64, _ int) []string {
-				return Vary(readScript(t, filepath.Join("testdata", *near+".txt")), seed)
-			}
 		}
 		script := drawn(seed, *steps)
 		if *with != "" && !slices.ContainsFunc(script, func(line string) bool { return strings.HasPrefix(line+" ", *with+" ") }) {

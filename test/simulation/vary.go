@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Vary returns a script with the same acts in the same order, between which other things happen: the caches, the controllers and Flux
-// come on in another order, and some acts follow each other sooner or later.
+// Vary returns a script with the same acts in the same order. Between the acts, caches, controllers and Flux go on in another order, and
+// some of the waits are shorter or longer.
 func Vary(script []string, seed uint64) []string {
 	d := &draw{rand.New(rand.NewPCG(seed, 51))}
 	anyOrder := func() string { return fmt.Sprintf("run %d %d", 1+d.IntN(60), d.IntN(1_000_000)) }
@@ -21,7 +21,7 @@ func Vary(script []string, seed uint64) []string {
 		if verb == "run" {
 			line = anyOrder()
 		}
-		if verb == "wait" && begun && d.IntN(8) == 0 {
+		if verb == "wait" && d.IntN(8) == 0 {
 			line = "wait " + d.one("1s", "7s", "30s", "2m")
 		}
 		out = append(out, line)

@@ -69,8 +69,13 @@ var Scripts = map[string]string{
 	"late-unseen":               "rollout-deadline-is-over-and-no-hub-was-at-work",
 	"orphan-of-old":             "killed-before-an-orphan-is-on-both-lists",
 	"drain-of-old":              "drain-times-out-and-no-hub-was-at-work",
+	"stale-generation":          "rollout-and-a-label-of-its-canary-is-gone-for-a-minute",
 	"soak-ends-early":           "rollout-and-a-label-of-its-canary-is-gone-for-a-minute",
 	"failed-too-soon":           "fails-and-gets-another-folder-while-flux-is-at-work",
+	"mark-too-old":              "break-glass/a-folder-that-is-not-applied-yet-is-paused-and-an-upgrade-follows",
+	"back-unseen":               "break-glass/its-registration-is-deleted-before-the-secret-is-seen-again",
+	"excluded-uncounted":        "excluded-on-a-silent-cluster-and-an-upgrade-follows",
+	"grant-taken-back":          "goes-for-another-form-that-does-not-render",
 	"rights-of-old":             "team-loses-a-cluster-and-no-hub-was-at-work",
 }
 
@@ -186,8 +191,11 @@ var Defects = []Defect{
 	{"passing-failure", "A cluster that Flux does not reach for a moment has failed on the revision", "rollout", []Edit{
 		{"internal/rollout/observe.go", "(a.LastAttempt == hubv1.AttemptUnreached || a.Reason == hubv1.NotWrittenReason)", "false"},
 	}},
+	{"stale-generation", "A cluster is late from when its delivery gets another generation until that is observed", "rollout", []Edit{
+		{"internal/rollout/observe.go", "\tc.Ready = ready(d)", "\tc.Ready = d.Status.ObservedGeneration == d.Generation && ready(d)"},
+	}},
 	{"soak-ends-early", "A canary whose label is gone for a moment ends its soak", "rollout", []Edit{
-		{"controllers/addonset/reconciler.go", "f.leave(d, waits); waits {", "f.leave(d, waits); false {"},
+		{"controllers/addonset/reconciler.go", "\t\t\tif waits {", "\t\t\tif false {"},
 	}},
 	{"replaced", "What Flux remembers of a cluster that was replaced meets the new one", "orphans", []Edit{
 		{"controllers/delivery/gather.go", "\tcase uid != \"\" && c.registration", "\tcase false && uid != \"\" && c.registration"},
@@ -199,6 +207,9 @@ var Defects = []Defect{
 		{"controllers/delivery/fluxchanges.go", "begun := begins ||", "begun := true || begins ||"},
 		{"controllers/delivery/fluxchanges.go", "\tif known && (was.generation", "\tif false && known && (was.generation"},
 	}},
+	{"mark-too-old", "Of a suspended Kustomization, a hub that starts later takes for applied what it is to apply", "orphans", []Edit{
+		{"internal/plan/place.go", "func (o *Observed) MarkSuspended() string {\n", "func (o *Observed) MarkSuspended() string {\n\tif o.AppliedAs != \"\" {\n\t\treturn o.Mark\n\t}\n"},
+	}},
 	{"last-has-it", "The last registration of a cluster has it, and not the first", "status", []Edit{
 		{"internal/precedence/precedence.go", "return cmp.Or(since(a).Compare(since(b))", "return cmp.Or(since(b).Compare(since(a))"},
 	}},
@@ -206,11 +217,22 @@ var Defects = []Defect{
 		{"controllers/addonset/matcher.go", "letGo || existing[key].Orphaned()", "existing[key].Orphaned()"},
 		{"controllers/addonset/removals.go", "orphan: orphaned || leaves(reg),", "orphan: orphaned,"},
 	}},
+	{"back-unseen", "What is to leave is withdrawn before the cache shows that the Secret has come back", "loss", []Edit{
+		{"controllers/registration/finalize.go", "err != nil || behind {", "err != nil || false && behind {"},
+	}},
+	{"excluded-uncounted", "What a frozen cluster's owner has excluded, and is still there, counts as gone", "guard", []Edit{
+		{"internal/report/staying.go", "\tif !d.Frozen || d.Result == nil ||", "\tif true || !d.Frozen || d.Result == nil ||"},
+		{"controllers/delivery/objects.go", "d.frozen && !o.Deleting && !d.wants(k)", "d.frozen && !d.wants(k)"},
+		{"internal/report/report.go", "if !d.owns(o) || !o.Deleting {", "if true || !d.owns(o) || !o.Deleting {"},
+	}},
 	{"silence-of-old", "A hub that starts takes a cluster's silence before that for silence now", "silence", []Edit{
 		{"controllers/delivery/objects.go", "f.Silent.Before(c.began) && asked.After(f.Silent) {", "false && asked.After(f.Silent) {"},
 	}},
 	{"suspended-unasked", "A hub that starts suspends a cluster that it has not asked", "silence", []Edit{
 		{"controllers/registration/suspend.go", "\tif facts.Down && !hubv1.Tripped(facts.Open) &&", "\tif false && facts.Down && !hubv1.Tripped(facts.Open) &&"},
+	}},
+	{"grant-taken-back", "What Flux uninstalls counts as gone while its add-on cannot be rendered", "guard", []Edit{
+		{"internal/report/report.go", "if !d.owns(o) || !o.Deleting {", "if true || !d.owns(o) || !o.Deleting {"},
 	}},
 	{"soak-unseen", "A hub that starts goes on after a soak that nobody has watched", "rollout", []Edit{
 		{"internal/rollout/decide.go", "\tcase d.blind():", "\tcase false && d.blind():"},

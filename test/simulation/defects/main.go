@@ -61,7 +61,9 @@ func run(root string, seeds int, names []string) error {
 			fmt.Printf("| %s | `%s` | not within %d | |\n", d.Text, d.Invariant, seeds)
 			continue
 		}
-		if found.seen > 0 {
+		if found.near {
+			fmt.Printf("| %s | `%s` | order %d of a script | `%s` |\n", d.Text, found.invariant, found.seen, Scripts[d.Name])
+		} else if found.seen > 0 {
 			fmt.Printf("| %s | `%s` | %d | `%s` |\n", d.Text, found.invariant, found.seen, strings.Join(found.script, "; "))
 		} else {
 			fmt.Printf("| %s | `%s` | a script | `%s` |\n", d.Text, found.invariant, Scripts[d.Name])
@@ -112,6 +114,7 @@ type found struct {
 	seen      int
 	invariant string
 	script    []string
+	near      bool // the seeds are other orders of the defect's script
 }
 
 // find builds the simulation with the defect, and plays its script, then the script in other orders, then seeds, until one breaks its
@@ -135,6 +138,7 @@ func (d Defect) find(root string, seeds int, sound string) (found, error) {
 			return f, nil
 		}
 		if f, err := d.search(root, binary, sound, seeds, "-near", name); err != nil || f.invariant == d.Invariant {
+			f.near = true
 			return f, err
 		}
 	}

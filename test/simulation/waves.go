@@ -388,7 +388,7 @@ func (w *World) assign(s *set, spec *hubv1.Rollout) map[types.NamespacedName]int
 		if reg, _ := w.registrationAt(key); reg == nil && mine && !d.Withdrawn() {
 			of[key] = nil
 		} else if after := d.Spec.WithdrawAfter; mine && !d.Withdrawn() && reg != nil && !status.Goes(reg) &&
-			(after == nil || after.After(w.clock.Now())) {
+			(after == nil && w.config.DeselectionDelay > 0 || after != nil && after.After(w.clock.Now())) {
 			of[key] = reg.Labels // it may be selected again before its delay is over
 		}
 		if mine && d.Withdrawn() {

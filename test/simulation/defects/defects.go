@@ -73,7 +73,7 @@ var Scripts = map[string]string{
 	"soak-ends-early":           "rollout-and-a-label-of-its-canary-is-gone-for-a-minute",
 	"failed-too-soon":           "fails-and-gets-another-folder-while-flux-is-at-work",
 	"mark-too-old":              "break-glass/a-folder-that-is-not-applied-yet-is-paused-and-an-upgrade-follows",
-	"back-unseen":               "break-glass/its-registration-is-deleted-before-the-secret-is-seen-again",
+	"back-unseen":               "registration-deleted-as-its-secret-comes-back",
 	"excluded-uncounted":        "excluded-on-a-silent-cluster-and-an-upgrade-follows",
 	"grant-taken-back":          "goes-for-another-form-that-does-not-render",
 	"rights-of-old":             "team-loses-a-cluster-and-no-hub-was-at-work",

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -37,8 +35,6 @@ func main() {
 	against := flag.String("check", "", "a file of recorded runs: fail if a quarter is lost against the newest ones of this size")
 	into := flag.String("record", "", "a file to append each run to, as a line of JSON")
 	commit := flag.String("commit", "", "what is measured, for -record")
-	settings := flag.Bool("flux-settings", false, "measure instead Flux's controllers with these add-ons, by how they are set")
-	writes, fills := writesFlags()
 	peer := peerFlags()
 	timeout := flag.Duration("timeout", time.Hour, "give up after this time")
 	flag.Parse()
@@ -57,10 +53,6 @@ func main() {
 	}
 	var err error
 	switch {
-	case *writes > 0:
-		err = benchWrites(ctx, *writes, *fills)
-	case *settings:
-		err = benchFluxSettings(ctx, os.Stdout, p)
 	case peer.Name != "":
 		err = benchPeer(ctx, os.Stdout, p, *peer)
 	case p.Rollout:
@@ -78,28 +70,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-}
-
-// writesFlags say how many writes to measure, and beside how many HelmReleases.
-func writesFlags() (writes *int, fills *[]int) {
-	fills = &[]int{0, 5000, 25000}
-	flag.Func("fills", "with -writes: how many HelmReleases are there already (default 0,5000,25000)", func(v string) (err error) {
-		*fills, err = numbers(v)
-		return err
-	})
-	return flag.Int("writes", 0, "measure instead what a write costs the API server, by how it is written; so many of each"), fills
-}
-
-// numbers reads numbers that commas separate.
-func numbers(list string) (out []int, err error) {
-	for text := range strings.SplitSeq(list, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, n)
-	}
-	return out, nil
 }
 
 // bench measures once, and prints what it gives.

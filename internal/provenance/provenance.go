@@ -10,7 +10,6 @@ package provenance
 import (
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -47,21 +46,6 @@ func (v Verdict) Known() bool { return v.Standing != Ignored }
 // that name.
 func Named(d *hubv1.AddonDelivery) bool {
 	return d.Name == identity.Delivery(d.Spec.AddonSetRef.Name, d.Spec.RegistrationRef.Key())
-}
-
-// Claims returns whether a Flux object says that the hub made it for a set on a cluster: it has the cluster's label, which nobody else may
-// put on one (config/policies), and names the set's delivery. The caller passes the set's name, because the object's label may have a
-// shortened one.
-func Claims(o metav1.Object, hubID, set string, reg types.NamespacedName) bool {
-	return o.GetLabels()[hubv1.ClusterKeyLabel] == identity.ClusterKey(hubID, reg) &&
-		o.GetAnnotations()[hubv1.DeliveryAnnotation] == identity.Delivery(set, reg)
-}
-
-// Reported returns whether the hub has reported on a delivery of a namespace that a Team governs. Nobody else can write
-// its status, so the hub made it, also if the Team has another selector by now, or the registration does not exist. It may
-// have nothing on the cluster any more, and still wait for the removal guard to let it go.
-func Reported(d *hubv1.AddonDelivery, reach match.Reach) bool {
-	return reach.ByTeam() && (len(d.Status.Addons) > 0 || d.Status.ReadyRevision != "")
 }
 
 // Of returns the standing of a delivery. set and reg are nil if they do not exist. reach is that of its namespace.

@@ -3,7 +3,6 @@
 package provenance_test
 
 import (
-	"cmp"
 	"strings"
 	"testing"
 
@@ -79,39 +78,6 @@ func TestOfTeam(t *testing.T) {
 		v := provenance.Of(d, set, tc.reg, of(tc.env))
 		if v.Standing != tc.want || tc.want != provenance.Genuine && !strings.Contains(v.Message, "Team platform/shop") {
 			t.Errorf("%s: %+v", name, v)
-		}
-		if provenance.Reported(d, of(tc.env)) {
-			t.Errorf("%s: the hub has reported nothing", name)
-		}
-		d.Status.Addons = []hubv1.AddonStatus{{Name: "web"}}
-		if !provenance.Reported(d, of(tc.env)) || provenance.Reported(d, match.Reach{Namespace: "shop"}) {
-			t.Errorf("%s: whether the hub has reported on it", name)
-		}
-		d.Status = hubv1.AddonDeliveryStatus{ReadyRevision: "base-1"}
-		if !provenance.Reported(d, of(tc.env)) {
-			t.Errorf("%s: the hub has delivered it once, and nothing is there any more", name)
-		}
-	}
-}
-
-func TestClaims(t *testing.T) {
-	one, long := types.NamespacedName{Namespace: "fleet", Name: "one"}, strings.Repeat("base", 20)
-	for name, tc := range map[string]struct {
-		cluster, delivery, set string
-		want                   bool
-	}{
-		"made by the hub":         {"", "", "base", true},
-		"of a set of a long name": {"", identity.Delivery(long, one), long, true},
-		"of another cluster":      {"other", "", "base", false},
-		"of another set":          {"", "", "other", false},
-		"of no delivery":          {"", "base", "base", false},
-	} {
-		o := &metav1.ObjectMeta{
-			Labels:      map[string]string{hubv1.ClusterKeyLabel: cmp.Or(tc.cluster, identity.ClusterKey("hub", one))},
-			Annotations: map[string]string{hubv1.DeliveryAnnotation: cmp.Or(tc.delivery, identity.Delivery("base", one))},
-		}
-		if got := provenance.Claims(o, "hub", tc.set, one); got != tc.want {
-			t.Errorf("%s: %t, want %t", name, got, tc.want)
 		}
 	}
 }

@@ -21,6 +21,11 @@ IMAGE ?= chandler-hub:dev
 VERSION ?= $(shell sed -n 's/^appVersion: //p' charts/chandler/Chart.yaml)
 REGISTRY ?= ghcr.io/chandler-hub
 
+# Everything is built as it is released: without cgo, and without paths of this machine. So tests, programs and the image share one build
+# cache: with different flags each dependency would be compiled, and stored, several times.
+export CGO_ENABLED ?= 0
+export GOFLAGS ?= -trimpath
+
 .DEFAULT_GOAL := help
 
 # What the demo runs; the rest of the tools is for the tests alone.

@@ -158,6 +158,42 @@ func (w *World) checkHeld(write apiserver.Write) {
 	}
 }
 
+// stillHeld returns whether a removal guard held the removal of a workload at the last rest, and its delivery says that it still does. What
+// a user deletes, or a set withdraws as a whole, is not meant.
+func (w *World) stillHeld(work *workload) bool {
+	o := w.object(work.ownerUID)
+	if o == nil || w.withdrawn(o) || w.deleted[work.ownerUID] {
+		return false
+	}
+	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
+		s, of := w.sets[d.Spec.AddonSetRef.Name], keyOf("AddonSet", d.Namespace, d.Spec.AddonSetRef.Name)
+		return s != nil && !s.off && d.Namespace == nested(o, "metadata", "namespace") &&
+			d.Name == nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation) &&
+			slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
+				return a.Object == nested(o, "metadata", "name") && slices.Contains(w.heldAtRest[of], d.Name+" "+a.Removal) &&
+					!slices.Contains(d.Spec.Removals, a.Removal)
+			})
+	})
+}
+
+// restExcluded looks at rest at what deliveries call excluded: that is not there.
+func (w *World) restExcluded() {
+	for _, d := range w.deliveries() {
+		for _, a := range d.Status.Addons {
+			if a.State != hubv1.AddonExcluded || forged(d) {
+				continue
+			}
+			for k := range w.flux.due {
+				o := w.server.Get(k)
+				if k.Namespace == d.Namespace && nested(o, "metadata", "deletionTimestamp") == nil &&
+					nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation) == d.Name && apiserver.Label(o, hubv1.AddonLabel) == a.Name {
+					w.violated("status", "delivery %s says that add-on %s is excluded, and %s goes on with it", d.Name, a.Name, k)
+				}
+			}
+		}
+	}
+}
+
 // noteSuspended is called after every write. What leaves is resumed, for Flux to uninstall it.
 func (w *World) noteSuspended(write apiserver.Write) {
 	if !isFlux(write.Key) || write.New == nil {

@@ -30,6 +30,10 @@ func (w *World) lost(c *cluster, work *workload, why string) {
 		return
 	}
 	_, name, _ := strings.Cut(work.set, "/")
+	if w.stillHeld(work) {
+		w.violated("held", "%s on %s was taken away (%s), and the guard of %s holds just that", work.name, c.name, why, name)
+		return
+	}
 	if s := w.sets[name]; work.approved || !work.missed || s != nil && s.off { // whose guard is off is known for good only now: see take
 		return
 	}
@@ -178,6 +182,7 @@ func (w *World) forget() {
 	w.atOnce(w.forgetWishes)
 	w.restRollouts()
 	w.restHeld()
+	w.restExcluded()
 }
 
 func (w *World) forgetWishes() {

@@ -333,10 +333,13 @@ func complete(kind string, spec map[string]any) {
 	}
 }
 
-// addonsOf returns an add-on for each that an overlay changes.
+// addonsOf returns an add-on for each that an overlay changes, and one if none changes any.
 func addonsOf(overlays any) []any {
-	var out []any
 	list, _ := overlays.([]any)
+	if len(list) == 0 {
+		list = []any{map[string]any{"addons": []any{map[string]any{"name": "a"}}}}
+	}
+	var out []any
 	for _, o := range list {
 		overlay, _ := o.(map[string]any)
 		addons, _ := overlay["addons"].([]any)

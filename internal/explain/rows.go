@@ -144,6 +144,8 @@ func (e *explainer) row(s *set, name string) Row {
 		}
 	case status.Goes(e.Registration):
 		r.Why = "the registration is being deleted"
+	case s.delivery == nil && e.waitsForWave(s):
+		r.Why = "waits for its wave: chandler rollout status " + s.String()
 	case s.delivery == nil:
 		r.Why = "the set selects the cluster, and the hub has not made an AddonDelivery yet"
 	case s.program != nil && s.addon(name) == nil && s.invalid != nil:
@@ -158,6 +160,11 @@ func (e *explainer) row(s *set, name string) Row {
 		r.Why = "the hub has not reported on it yet"
 	}
 	return r
+}
+
+// waitsForWave returns whether the hub has said that the set's rollout has not come to the cluster.
+func (e *explainer) waitsForWave(s *set) bool {
+	return slices.Contains(e.Registration.Status.Sets, hubv1.SetResult{Name: s.String(), Result: hubv1.SetWaits})
 }
 
 // header describes the cluster.

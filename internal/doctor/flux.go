@@ -112,7 +112,7 @@ func fluxTwice(f *Facts) []Finding {
 		}
 		out = append(out, some(o, Finding{Severity: Error, Code: "FluxTwice",
 			What:   "several " + component + "s serve the same objects, and undo each other's work",
-			Remedy: "give each a --watch-label-selector of its own (docs/performance.md#shards), or stop one of them"})...)
+			Remedy: "give each a --watch-label-selector of its own (docs/scale.md#shards), or stop one of them"})...)
 	}
 	return out
 }
@@ -312,7 +312,7 @@ func shardsIdle(f *Facts) []Finding {
 	}
 	return some(o, Finding{Severity: Warning, Code: "FluxShardIdle",
 		What:   "controllers of Flux serve shards that the hub gives no cluster to",
-		Remedy: "name the shard in the hub's --flux-shards; a quarter of the clusters moves to a fourth shard (docs/performance.md#shards)"})
+		Remedy: "name the shard in the hub's --flux-shards; a quarter of the clusters moves to a fourth shard (docs/scale.md#shards)"})
 }
 
 // shardsShared finds clusters that may hold the workers of Flux that serve the platform's.
@@ -329,5 +329,5 @@ func shardsShared(f *Facts) []Finding {
 	return some(o, Finding{Severity: Warning, Code: "FluxSharedByTenants",
 		What: "namespaces outside of the platform's register clusters, and one controller of Flux serves these and the platform's: " +
 			"each may hold its workers",
-		Remedy: "give them shards of their own, by the hub's --flux-tenant-shards (docs/performance.md#shards)"})
+		Remedy: "give them shards of their own, by the hub's --flux-tenant-shards (docs/scale.md#shards)"})
 }

@@ -176,7 +176,7 @@ func (w *World) stillHeld(work *workload) bool {
 	})
 }
 
-// restExcluded looks at rest at what deliveries call excluded: that is not there.
+// restExcluded looks at rest at what deliveries call excluded: nothing of that is there, also not on its way out.
 func (w *World) restExcluded() {
 	for _, d := range w.deliveries() {
 		for _, a := range d.Status.Addons {
@@ -185,9 +185,9 @@ func (w *World) restExcluded() {
 			}
 			for k := range w.flux.due {
 				o := w.server.Get(k)
-				if k.Namespace == d.Namespace && nested(o, "metadata", "deletionTimestamp") == nil &&
-					nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation) == d.Name && apiserver.Label(o, hubv1.AddonLabel) == a.Name {
-					w.violated("status", "delivery %s says that add-on %s is excluded, and %s goes on with it", d.Name, a.Name, k)
+				if k.Namespace == d.Namespace && nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation) == d.Name &&
+					apiserver.Label(o, hubv1.AddonLabel) == a.Name && !w.deleted[nested(o, "metadata", "uid")] {
+					w.violated("status", "delivery %s says that add-on %s is excluded, and %s is still there", d.Name, a.Name, k)
 				}
 			}
 		}

@@ -34,6 +34,20 @@ func (w *World) letGo(cluster, why string) {
 	w.checkWrite(apiserver.Write{Key: k, Changed: true, Old: w.server.Get(k), New: w.orphaned(cluster, why)})
 }
 
+// saysOf has the status of base's delivery to a cluster say something else of an add-on.
+func (w *World) saysOf(cluster, addon string, what func(*hubv1.AddonStatus)) *hubv1.AddonDelivery {
+	d := w.deliveryOf(w.sets["base"], w.cluster(cluster).registration()).DeepCopy()
+	for i := range d.Status.Addons {
+		if d.Status.Addons[i].Name == addon {
+			what(&d.Status.Addons[i])
+		}
+	}
+	k := keyOf("AddonDelivery", d.Namespace, d.Name)
+	_, err := w.server.Update("chandler", "status", k, w.untyped(k, d), true)
+	must(err)
+	return d
+}
+
 // suspends suspends a cluster, as a hub does for which it does not answer.
 func (w *World) suspends(cluster string) {
 	reg := w.registered(w.cluster(cluster)).DeepCopy()

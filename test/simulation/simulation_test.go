@@ -254,6 +254,17 @@ func TestInvariantsFail(t *testing.T) {
 			delete(is["metadata"].(map[string]any), "resourceVersion") // by which the server would know it
 			w.checkHeld(apiserver.Write{Key: k, Old: w.server.Get(k), New: is})
 		}},
+		{"held", func(w *World) {
+			d := w.saysOf("w1", "hello", func(a *hubv1.AddonStatus) { a.State, a.Removal = hubv1.AddonHeld, "r" })
+			w.heldAtRest[keyOf("AddonSet", d.Namespace, d.Spec.AddonSetRef.Name)] = []string{d.Name + " r"}
+			work := w.cluster("w1").workloads["helm:hello/hello"]
+			work.unwanted = true
+			w.lost(w.cluster("w1"), work, "somebody")
+		}},
+		{"status", func(w *World) {
+			w.saysOf("w1", "hello", func(a *hubv1.AddonStatus) { a.State = hubv1.AddonExcluded })
+			w.restExcluded()
+		}},
 		{"guard", func(w *World) {
 			for _, name := range []string{"a", "b", "c", "d"} {
 				w.lost(&cluster{name: name}, &workload{name: "x", addon: "x", set: "flux-system/base", unwanted: true, missed: true}, "")

@@ -69,13 +69,13 @@ var Scripts = map[string]string{
 	"late-unseen":               "rollout-deadline-is-over-and-no-hub-was-at-work",
 	"orphan-of-old":             "killed-before-an-orphan-is-on-both-lists",
 	"drain-of-old":              "drain-times-out-and-no-hub-was-at-work",
-	"stale-generation":          "rollout-and-a-label-of-its-canary-is-gone-for-a-minute",
+	"stale-generation":          "rollout-held-as-a-label-of-its-canary-comes-back",
 	"soak-ends-early":           "rollout-and-a-label-of-its-canary-is-gone-for-a-minute",
 	"failed-too-soon":           "fails-and-gets-another-folder-while-flux-is-at-work",
-	"mark-too-old":              "break-glass/a-folder-that-is-not-applied-yet-is-paused-and-an-upgrade-follows",
+	"mark-too-old":              "another-folder-and-paused-and-another-set-takes-it-over",
 	"back-unseen":               "registration-deleted-as-its-secret-comes-back",
-	"excluded-uncounted":        "excluded-on-a-silent-cluster-and-an-upgrade-follows",
-	"grant-taken-back":          "goes-for-another-form-that-does-not-render",
+	"excluded-uncounted":        "excluded-on-a-cluster-that-goes-silent-before-another-epoch",
+	"grant-taken-back":          "excluded-again-while-flux-uninstalls-it",
 	"rights-of-old":             "team-loses-a-cluster-and-no-hub-was-at-work",
 }
 
@@ -220,10 +220,9 @@ var Defects = []Defect{
 	{"back-unseen", "What is to leave is withdrawn before the cache shows that the Secret has come back", "loss", []Edit{
 		{"controllers/registration/finalize.go", "err != nil || behind {", "err != nil || false && behind {"},
 	}},
-	{"excluded-uncounted", "What a frozen cluster's owner has excluded, and is still there, counts as gone", "guard", []Edit{
+	{"excluded-uncounted", "What is excluded, and is still on its way out when the hub is upgraded, counts as gone", "status", []Edit{
 		{"internal/report/staying.go", "\tif !d.Frozen || d.Result == nil ||", "\tif true || !d.Frozen || d.Result == nil ||"},
 		{"controllers/delivery/objects.go", "d.frozen && !o.Deleting && !d.wants(k)", "d.frozen && !d.wants(k)"},
-		{"internal/report/report.go", "if !d.owns(o) || !o.Deleting {", "if true || !d.owns(o) || !o.Deleting {"},
 	}},
 	{"silence-of-old", "A hub that starts takes a cluster's silence before that for silence now", "silence", []Edit{
 		{"controllers/delivery/objects.go", "f.Silent.Before(c.began) && asked.After(f.Silent) {", "false && asked.After(f.Silent) {"},
@@ -231,7 +230,7 @@ var Defects = []Defect{
 	{"suspended-unasked", "A hub that starts suspends a cluster that it has not asked", "silence", []Edit{
 		{"controllers/registration/suspend.go", "\tif facts.Down && !hubv1.Tripped(facts.Open) &&", "\tif false && facts.Down && !hubv1.Tripped(facts.Open) &&"},
 	}},
-	{"grant-taken-back", "What Flux uninstalls counts as gone while its add-on cannot be rendered", "guard", []Edit{
+	{"grant-taken-back", "What Flux still uninstalls, and was wanted again for a while, is held by the guard that has granted it", "held", []Edit{
 		{"internal/report/report.go", "if !d.owns(o) || !o.Deleting {", "if true || !d.owns(o) || !o.Deleting {"},
 	}},
 	{"soak-unseen", "A hub that starts goes on after a soak that nobody has watched", "rollout", []Edit{

@@ -165,8 +165,8 @@ func (w *World) wanted(c *cluster, work *workload) bool {
 	})
 }
 
-// hasAnother returns whether a claim is moved from another workload of a cluster, and so does without one that
-// another set has under its name.
+// hasAnother returns whether a claim is moved from another workload of a cluster, which it has by now or is to go on with. So it does
+// without one that another set has under its name.
 func (w *World) hasAnother(c *cluster, cl claim, work *workload) bool {
 	if work.set == cl.set.namespace+"/"+cl.set.name || cl.goesOnWith(work) {
 		return false
@@ -176,7 +176,7 @@ func (w *World) hasAnother(c *cluster, cl claim, work *workload) bool {
 			return true
 		}
 	}
-	return false
+	return cl.movedFrom != "" && w.made(c, cl)
 }
 
 // keeps returns whether the Flux object of a workload stays, suspended or not. An add-on that has an object of its

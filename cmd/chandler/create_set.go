@@ -5,11 +5,16 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
+
 	"github.com/chandler-hub/chandler/internal/draft"
 )
 
-func createSetCommand() *cobra.Command {
-	c, s := &creation{}, draft.Set{}
+func createSetCommand(from *factory.Factory, run Run) *cobra.Command {
+	o, s := &createOptions{}, draft.Set{}
 	var values []string
 	cmd := &cobra.Command{
 		Use:                   "set NAME (-l LABELS | --all) (--from-helm | --from-git | --from-oci | --source)",
@@ -31,15 +36,19 @@ The source becomes part of the set (spec.sources). --source uses an existing sou
 
   # A source that exists:
   chandler create set hello --all --source HelmRepository/charts --chart hello --export`,
-		ValidArgsFunction: newName,
-		Args:              oneName("set"),
+		ValidArgsFunction: command.NewName,
+		Args:              command.OneName("set"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s.Name, s.Labels = args[0], c.labels
+			s.Name, s.Labels = args[0], o.Labels
 			var err error
 			if s.Values, err = readValues(values); err != nil {
-				return &exit{uncertain, err} // the command line is wrong: a file of it cannot be read
+				return exit.Wrong(err) // the command line is wrong: a file of it cannot be read
 			}
-			return c.run(cmd, s)
+			o.Streams, o.Maker = terminal.Of(cmd), s
+			if run != nil {
+				return run(cmd.Context(), o)
+			}
+			return o.run(cmd.Context())
 		},
 	}
 	f := cmd.Flags()
@@ -63,6 +72,6 @@ The source becomes part of the set (spec.sources). --source uses an existing sou
 	f.DurationVar(&s.Interval, "interval", 0, "how often Flux reconciles it (default 10m)")
 	f.StringSliceVar(&s.DependsOn, "depends-on", nil, "sets in the same namespace that come first")
 	f.BoolVar(&s.Orphan, "orphan", false, "leave the add-on on the cluster when the set is deleted (deletionPolicy: Orphan)")
-	c.addFlags(cmd, &s.Object.Namespace, "namespace of the set: a platform namespace, or a team's")
+	o.addFlags(cmd, from, &s.Object.Namespace, "namespace of the set: a platform namespace, or a team's")
 	return cmd
 }

@@ -5,11 +5,15 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
+
 	"github.com/chandler-hub/chandler/internal/draft"
 )
 
-func createTeamCommand() *cobra.Command {
-	c, t := &creation{}, draft.Team{}
+func createTeamCommand(from *factory.Factory, run Run) *cobra.Command {
+	o, t := &createOptions{}, draft.Team{}
 	cmd := &cobra.Command{
 		Use:   "team NAME (-l LABELS | --all)",
 		Short: "Create a Team and its namespaces",
@@ -24,11 +28,15 @@ and ClusterRegistrations, which would reach further than the Team allows.`,
   # For Git, with a quota, on the clusters of two environments:
   chandler create team shop --selector 'env in (staging, production)' \
     --quota requests.cpu=8,requests.memory=16Gi --export`,
-		ValidArgsFunction: newName,
-		Args:              oneName("team"),
+		ValidArgsFunction: command.NewName,
+		Args:              command.OneName("team"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t.Name, t.Labels = args[0], c.labels
-			return c.run(cmd, t)
+			t.Name, t.Labels = args[0], o.Labels
+			o.Streams, o.Maker = terminal.Of(cmd), t
+			if run != nil {
+				return run(cmd.Context(), o)
+			}
+			return o.run(cmd.Context())
 		},
 	}
 	f := cmd.Flags()
@@ -47,6 +55,6 @@ and ClusterRegistrations, which would reach further than the Team allows.`,
 	f.BoolVar(&t.Delete, "delete-namespaces", false, "delete cluster namespaces, with all in them, when the team loses them")
 	f.StringSliceVar(&t.Groups, "group", nil, "group whose members write the AddonSets of the team")
 	f.StringSliceVar(&t.Users, "user", nil, "user who writes the AddonSets of the team")
-	c.addFlags(cmd, &t.Object.Namespace, "platform namespace of the Team")
+	o.addFlags(cmd, from, &t.Object.Namespace, "platform namespace of the Team")
 	return cmd
 }

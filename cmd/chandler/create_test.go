@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 // run runs the command line, and returns what it prints.
 func run(args ...string) (string, error) {
-	cmd := newCommand()
+	cmd := newCommand(made)
 	var out strings.Builder
 	cmd.SetArgs(args)
 	cmd.SetOut(&out)
@@ -85,7 +85,7 @@ func TestCreateExamples(t *testing.T) {
 			walk(c)
 		}
 	}
-	walk(createCommand())
+	walk(createCommand(made, nil))
 	if n < 8 {
 		t.Errorf("only %d examples were tried", n)
 	}

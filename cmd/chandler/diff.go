@@ -6,7 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"strings"
+
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/hub"
+	"github.com/chandler-hub/chandler/internal/cli/input"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
 
 	"github.com/spf13/cobra"
 
@@ -18,39 +25,20 @@ import (
 
 // diffOptions are the flags of `chandler diff`.
 type diffOptions struct {
-	renderOptions
-	hubOptions
+	input.Files
+	hub.Connection
+	terminal.Streams
 	chartOptions
-	against, revisions, fleetFiles []string
-	output                         output
-	maxLength                      int
-	all, prune                     bool
+	Against, Revisions, FleetFiles []string
+	CRDs                           string
+	Output                         command.Format
+	MaxLength                      int
+	Full, Prune                    bool
 	// asked is the hub, if it is asked.
 	asked *live.Fleet
 }
 
-// exit ends the program with a code of its own; without an error it says nothing.
-type exit struct {
-	code int
-	err  error
-}
-
-func (e *exit) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit code %d", e.code)
-	}
-	return e.err.Error()
-}
-
-func (e *exit) Unwrap() error { return e.err }
-
-// The exit codes of `chandler diff`, which are those of diff.
-const (
-	differ    = 1
-	uncertain = 2
-)
-
-func diffCommand() *cobra.Command {
+func diffCommand(from *factory.Factory, run func(context.Context, *diffOptions) error) *cobra.Command {
 	o := &diffOptions{}
 	cmd := &cobra.Command{
 		Use:   "diff -f NEW [--against OLD|REVISION] [--fleet EXPORT]",
@@ -69,45 +57,49 @@ renders them in a process of its own. --live also tries the change on one cluste
   chandler diff -f addons/
   chandler diff -f fleet/ --against main --charts --local-sources GitRepository/flux-system/fleet=.
   chandler diff -f addons/ --live --cluster tenant1,tenant2`,
-		Args: onlyFlags,
+		Args: command.OnlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.stdin, o.stdout, o.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
-			o.preview.Now = time.Now()
-			err := o.run(cmd)
-			var code *exit
+			o.Streams = terminal.Of(cmd)
+			o.Stdin, o.Stderr, o.Preview.Now = o.In, o.ErrOut, from.Now()
+			if run != nil {
+				return run(cmd.Context(), o)
+			}
+			err := o.run(cmd.Context())
+			var code *exit.Error
 			if err != nil && !errors.As(err, &code) {
-				err = &exit{uncertain, err}
+				err = exit.Wrong(err)
 			}
 			return err
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exit{uncertain, err} })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.Wrong(err) })
 	f := cmd.Flags()
-	addFiles(f, &o.files)
-	f.StringArrayVar(&o.against, "against", nil, "what to compare with: files, folders, or a Git revision (default: the hub)")
-	f.StringArrayVar(&o.fleetFiles, "fleet", nil, "clusters of both sides: a file of chandler export fleet, or files; may be repeated")
-	f.StringArrayVar(&o.revisions, "revision", nil, "compare two revisions of a set on the hub: the old one first")
-	f.StringVar(&o.crds, "crds", "", crdsUsage)
-	f.BoolVar(&o.prune, "prune", false, "AddonSets and Teams that are on the hub and not in the files count as removed")
-	o.output.addOutput(cmd, "markdown")
-	f.IntVar(&o.maxLength, "max-length", 0, "longest Markdown to write, in bytes; 0 is without a limit")
-	f.BoolVar(&o.all, "full", false, "show every group, change and value in full")
+	input.AddFlag(f, &o.Names)
+	f.StringArrayVar(&o.Against, "against", nil, "what to compare with: files, folders, or a Git revision (default: the hub)")
+	f.StringArrayVar(&o.FleetFiles, "fleet", nil, "clusters of both sides: a file of chandler export fleet, or files; may be repeated")
+	f.StringArrayVar(&o.Revisions, "revision", nil, "compare two revisions of a set on the hub: the old one first")
+	f.StringVar(&o.CRDs, "crds", "", input.CRDsUsage)
+	f.BoolVar(&o.Prune, "prune", false, "AddonSets and Teams that are on the hub and not in the files count as removed")
+	o.Output.AddFlag(cmd, "markdown")
+	f.IntVar(&o.MaxLength, "max-length", 0, "longest Markdown to write, in bytes; 0 is without a limit")
+	f.BoolVar(&o.Full, "full", false, "show every group, change and value in full")
 	o.addCharts(f)
-	o.add(cmd)
-	o.addShared(cmd)
+	o.AddFlags(cmd, from)
+	o.AddShared(cmd)
+	exit.Means(cmd, "nothing would change", "something would change")
 	return cmd
 }
 
-func (o *diffOptions) run(cmd *cobra.Command) error {
+func (o *diffOptions) run(ctx context.Context) error {
 	var err error
-	if o.preview.Schemas, err = readCRDs(o.crds); err != nil {
+	if o.Preview.Schemas, err = input.ReadCRDs(o.CRDs); err != nil {
 		return err
 	}
-	in, err := o.input(cmd)
+	in, err := o.input(ctx)
 	if err != nil {
 		return err
 	}
-	r, err := o.compare(cmd.Context(), in)
+	r, err := o.compare(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -118,8 +110,8 @@ func (o *diffOptions) run(cmd *cobra.Command) error {
 func (o *diffOptions) compare(ctx context.Context, in *diff.Input) (*diff.Result, error) {
 	var makers *diff.Makers
 	outer := ctx // without --timeout: what is left then is not compared, and the rest is shown
-	if o.charts || o.live {
-		done, err := o.prepareCharts(ctx, o.against)
+	if o.Charts || o.Live {
+		done, err := o.prepareCharts(ctx, o.Against)
 		if done != nil {
 			defer done()
 		}
@@ -127,18 +119,18 @@ func (o *diffOptions) compare(ctx context.Context, in *diff.Input) (*diff.Result
 			return nil, err
 		}
 		var cancel context.CancelFunc
-		ctx, cancel = limited(ctx, o.timeout)
+		ctx, cancel = command.Limited(ctx, o.Timeout)
 		defer cancel()
-		makers = o.makers(ctx, in)
+		makers = o.store.Makers(ctx, in, o.oldLocal, o.newLocal)
 	}
-	if o.charts {
+	if o.Charts {
 		in.Charts = makers
 	}
-	r, err := unlessEnded(outer, func() (*diff.Result, error) { return diff.Compute(in), nil })
+	r, err := input.UnlessEnded(outer, func() (*diff.Result, error) { return diff.Compute(in), nil })
 	if err != nil {
 		return nil, err
 	}
-	if o.live {
+	if o.Live {
 		if err := o.try(ctx, r, makers); err != nil {
 			return nil, err
 		}
@@ -150,127 +142,127 @@ func (o *diffOptions) compare(ctx context.Context, in *diff.Input) (*diff.Result
 }
 
 // input reads both sides.
-func (o *diffOptions) input(cmd *cobra.Command) (*diff.Input, error) {
-	if err := o.useless(cmd); err != nil {
+func (o *diffOptions) input(ctx context.Context) (*diff.Input, error) {
+	if err := o.useless(); err != nil {
 		return nil, fmt.Errorf("diff: %w", err)
 	}
-	if err := checkFiles(namedFiles{"-f", o.files}, namedFiles{"--against", o.against}, namedFiles{"--fleet", o.fleetFiles}); err != nil {
+	if err := input.Check(input.Flag{Name: "-f", Files: o.Names}, input.Flag{Name: "--against", Files: o.Against}, input.Flag{Name: "--fleet", Files: o.FleetFiles}); err != nil {
 		return nil, err
 	}
-	switch n := len(o.revisions); {
-	case len(o.clusters) > 0 && !o.live:
+	switch n := len(o.Revisions); {
+	case len(o.Clusters) > 0 && !o.Live:
 		return nil, errors.New("diff: --cluster says where --live tries it: write --live too")
-	case len(o.sources)+len(o.oldOnes) > 0 && !o.live && !o.charts:
+	case len(o.LocalSources)+len(o.AgainstLocalSources) > 0 && !o.Live && !o.Charts:
 		return nil, errors.New("diff: --local-sources is for --charts and --live: write one of them too")
-	case n > 0 && (n != 2 || len(o.files)+len(o.against)+len(o.fleetFiles) > 0):
+	case n > 0 && (n != 2 || len(o.Names)+len(o.Against)+len(o.FleetFiles) > 0):
 		return nil, errors.New("diff: write two revisions and no files: --revision OLD --revision NEW")
 	case n == 2:
-		return o.betweenRevisions(cmd)
-	case len(o.files) == 0:
+		return o.betweenRevisions(ctx)
+	case len(o.Names) == 0:
 		return nil, errors.New("diff: write what is new: -f FILE|DIR")
-	case len(o.against) == 0 && len(o.fleetFiles) > 0:
+	case len(o.Against) == 0 && len(o.FleetFiles) > 0:
 		return nil, errors.New("diff: an export of a fleet has no sets: write --against DIR|REVISION too")
-	case len(o.against) == 0:
-		return o.againstHub(cmd)
+	case len(o.Against) == 0:
+		return o.againstHub(ctx)
 	}
-	return o.againstFiles(cmd)
+	return o.againstFiles(ctx)
 }
 
 // useless refuses flags that would do nothing, or something else than they say.
-func (o *diffOptions) useless(cmd *cobra.Command) error {
-	written := cmd.Flags().Changed
+func (o *diffOptions) useless() error {
+	written := o.Written.Changed
 	switch {
-	case !o.charts && !o.live && written("auth-file"):
+	case !o.Charts && !o.Live && written("auth-file"):
 		return errors.New("--auth-file is for what --charts and --live fetch: write one of them too")
-	case !o.charts && !o.live && written("timeout"):
+	case !o.Charts && !o.Live && written("timeout"):
 		return errors.New("--timeout is for what --charts and --live fetch: write one of them too")
-	case written("max-length") && o.output != "markdown":
+	case written("max-length") && o.Output != "markdown":
 		return errors.New("--max-length is for Markdown: write --output markdown too")
-	case o.maxLength < 0 || o.maxLength > 0 && o.maxLength < diff.LeastLength:
-		return fmt.Errorf("--max-length is %d: write at least %d, or 0 for no limit", o.maxLength, diff.LeastLength)
-	case o.prune && len(o.against)+len(o.revisions) > 0:
+	case o.MaxLength < 0 || o.MaxLength > 0 && o.MaxLength < diff.LeastLength:
+		return fmt.Errorf("--max-length is %d: write at least %d, or 0 for no limit", o.MaxLength, diff.LeastLength)
+	case o.Prune && len(o.Against)+len(o.Revisions) > 0:
 		return errors.New("--prune is for files against the live hub: leave it out, or leave out what is compared with")
 	}
 	return nil
 }
 
 // againstFiles compares files with files.
-func (o *diffOptions) againstFiles(cmd *cobra.Command) (*diff.Input, error) {
-	in := &diff.Input{From: names(o.against), To: names(o.files)}
-	files, err := o.read(cmd.Context())
+func (o *diffOptions) againstFiles(ctx context.Context) (*diff.Input, error) {
+	in := &diff.Input{From: strings.Join(o.Against, ", "), To: strings.Join(o.Names, ", ")}
+	files, err := o.Read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	next := o.objects(files)
-	o.booleans(files)
-	if o.errors > 0 { // what cannot be read would look as if it were gone
-		return nil, fmt.Errorf("%w in what is new: nothing is compared", o.result())
+	next := o.Objects(files)
+	o.Booleans(files)
+	if o.Errors > 0 { // what cannot be read would look as if it were gone
+		return nil, fmt.Errorf("%w in what is new: nothing is compared", o.Result())
 	}
 	// The new files say first which flags the hub has: it is one hub that does what changes.
-	if err := adopt(cmd.Flags(), o.hubOptions.hubNamespace, next); err != nil {
+	if err := input.Adopt(o.Written, o.HubNamespace, next); err != nil {
 		return nil, err
 	}
-	known, err := o.known(cmd, in)
+	known, err := o.known(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	old, err := o.oldFiles(cmd.Context())
+	old, err := o.oldFiles(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, objects := range [][]preview.Object{known, old} {
-		if err := adopt(cmd.Flags(), o.hubOptions.hubNamespace, objects); err != nil {
+		if err := input.Adopt(o.Written, o.HubNamespace, objects); err != nil {
 			return nil, err
 		}
 	}
-	if err := o.reader.Hub.Complete(o.hubOptions.hubNamespace); err != nil {
+	if err := o.Reader.Hub.Complete(o.HubNamespace); err != nil {
 		return nil, err
 	}
-	o.preview.Shared = o.reader.Hub
-	in.Options = o.preview
+	o.Preview.Shared = o.Reader.Hub
+	in.Options = o.Preview
 	next, old = whole(next, known), whole(old, known)
-	if in.After, err = preview.NewFleet(next, o.preview.Origins); err == nil && !in.After.HasClusters() {
-		in.After, err = preview.NewFleet(preview.Complete(next, old, preview.IsCluster), o.preview.Origins)
+	if in.After, err = preview.NewFleet(next, o.Preview.Origins); err == nil && !in.After.HasClusters() {
+		in.After, err = preview.NewFleet(preview.Complete(next, old, preview.IsCluster), o.Preview.Origins)
 	}
 	if err != nil {
 		return nil, err
 	}
-	in.Before, err = preview.NewFleet(old, o.preview.Origins)
-	o.fail(err)
+	in.Before, err = preview.NewFleet(old, o.Preview.Origins)
+	o.Fail(err)
 	return in, nil
 }
 
 // show writes the result, and ends with the exit code.
 func (o *diffOptions) show(r *diff.Result) error {
 	var err error
-	switch o.output {
+	switch o.Output {
 	case "json":
-		err = diff.JSON(o.stdout, r)
+		err = diff.JSON(o.Out, r)
 	case "yaml":
-		err = diff.YAML(o.stdout, r)
+		err = diff.YAML(o.Out, r)
 	case "markdown":
-		err = diff.Markdown(o.stdout, r, o.maxLength)
+		err = diff.Markdown(o.Out, r, o.MaxLength)
 	default:
 		if !r.Quiet() {
-			err = diff.Text(o.stdout, r, diff.TextOptions{All: o.all, Colour: coloured(o.stdout)})
+			err = diff.Text(o.Out, r, diff.TextOptions{All: o.Full, Colour: terminal.Coloured(o.Out)})
 		}
 	}
 	for _, u := range r.Unseen {
-		sayLine(o.stderr, "note: %s as before, not looked into: %s", status.Count(u.Objects, "Flux object"), u.Reason)
+		terminal.Say(o.ErrOut, "note: %s as before, not looked into: %s", status.Count(u.Objects, "Flux object"), u.Reason)
 	}
 	switch {
 	case err != nil:
 		return err
-	case o.errors > 0:
-		return &exit{uncertain, o.result()}
+	case o.Errors > 0:
+		return exit.Wrong(o.Result())
 	case r.Fleet.Clusters == 0:
 		return errors.New("there is no cluster on either side, so nothing is compared: write ClusterRegistrations by -f, or an " +
 			"export by --fleet")
 	case len(r.Problems) > 0:
-		return &exit{uncertain, errors.New("not everything could be compared")}
+		return exit.Wrong(errors.New("not everything could be compared"))
 	case !r.Equal():
-		return &exit{code: differ}
+		return exit.Silent(exit.Failed)
 	}
-	sayLine(o.stderr, "no changes on %s", status.Count(r.Fleet.Clusters, "cluster"))
+	terminal.Say(o.ErrOut, "no changes on %s", status.Count(r.Fleet.Clusters, "cluster"))
 	return nil
 }

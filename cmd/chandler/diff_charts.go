@@ -4,8 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -15,72 +13,56 @@ import (
 	"strings"
 	"time"
 
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
-	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/input"
+	"github.com/chandler-hub/chandler/internal/sources"
 
-	"github.com/chandler-hub/chandler/internal/diff"
+	"github.com/spf13/pflag"
+
 	"github.com/chandler-hub/chandler/internal/fetch"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
-	"github.com/chandler-hub/chandler/internal/inflate"
-	"github.com/chandler-hub/chandler/internal/manifestchart"
-	"github.com/chandler-hub/chandler/internal/preview"
-	"github.com/chandler-hub/chandler/internal/render"
-	"github.com/chandler-hub/chandler/internal/sandbox"
 )
 
 // chartOptions are the flags that have diff look at the objects of clusters, and what it looks with.
 type chartOptions struct {
-	charts, live       bool
-	sources, oldOnes   []string
-	clusters           []string
-	authFile           string
-	timeout            time.Duration
-	box                *sandbox.Box
-	dir                string
-	auth               fetch.Auth
-	fetched            map[string]fetchedOnce
-	oldLocal, newLocal map[string]string
-}
-
-type fetchedOnce struct {
-	content *fetch.Content
-	err     error
+	Charts, Live                      bool
+	LocalSources, AgainstLocalSources []string
+	Clusters                          []string
+	AuthFile                          string
+	Timeout                           time.Duration
+	store                             *sources.Store
+	oldLocal, newLocal                map[string]string
 }
 
 func (o *chartOptions) addCharts(f *pflag.FlagSet) {
-	f.BoolVar(&o.charts, "charts", false,
+	f.BoolVar(&o.Charts, "charts", false,
 		"also compare the objects that charts and folders make on the clusters")
-	f.BoolVar(&o.live, "live", false,
+	f.BoolVar(&o.Live, "live", false,
 		"also try the change on some clusters, by a server-side dry run")
-	f.StringSliceVar(&o.clusters, "cluster", nil, "try it on these clusters, NAME or NAMESPACE/NAME (with --live)")
-	f.StringSliceVar(&o.sources, "local-sources", nil, "read Flux sources from a folder: KIND/NAMESPACE/NAME=PATH[,...]; of a Git "+
+	f.StringSliceVar(&o.Clusters, "cluster", nil, "try it on these clusters, NAME or NAMESPACE/NAME (with --live)")
+	f.StringSliceVar(&o.LocalSources, "local-sources", nil, "read Flux sources from a folder: KIND/NAMESPACE/NAME=PATH[,...]; of a Git "+
 		"revision, PATH is read as it is there")
-	f.StringSliceVar(&o.oldOnes, "against-local-sources", nil, "the same, only for what is compared with")
-	f.StringVar(&o.authFile, "auth-file", "", "credentials for charts and folders, as in a Docker config.json")
-	addTimeout(f, &o.timeout, 10*time.Minute, "how long --charts and --live may take")
+	f.StringSliceVar(&o.AgainstLocalSources, "against-local-sources", nil, "the same, only for what is compared with")
+	f.StringVar(&o.AuthFile, "auth-file", "", "credentials for charts and folders, as in a Docker config.json")
+	command.AddTimeout(f, &o.Timeout, 10*time.Minute, "how long --charts and --live may take")
 }
 
 // prepareCharts makes what objects are made with. The caller calls the function when it is done.
 func (o *chartOptions) prepareCharts(ctx context.Context, against []string) (done func(), err error) {
-	o.box, o.fetched = &sandbox.Box{}, map[string]fetchedOnce{}
-	if o.dir, err = os.MkdirTemp("", "chandler-diff-"); err != nil {
-		return nil, fmt.Errorf("make a folder for charts: %w", err)
+	if o.store, err = sources.New(); err != nil {
+		return nil, err
 	}
-	done = func() {
-		o.box.Close()
-		_ = os.RemoveAll(o.dir) // what is left there is nobody's
-	}
-	if o.authFile != "" {
-		raw, err := os.ReadFile(o.authFile)
+	done = o.store.Close
+	if o.AuthFile != "" {
+		raw, err := os.ReadFile(o.AuthFile)
 		if err == nil {
-			o.auth, err = fetch.ParseAuth(raw)
+			o.store.Auth, err = fetch.ParseAuth(raw)
 		}
 		if err != nil {
-			return done, fmt.Errorf("--auth-file %s: %w", o.authFile, err)
+			return done, fmt.Errorf("--auth-file %s: %w", o.AuthFile, err)
 		}
 	}
-	if o.newLocal, err = localSources("--local-sources", o.sources); err != nil {
+	if o.newLocal, err = localSources("--local-sources", o.LocalSources); err != nil {
 		return done, err
 	}
 	o.oldLocal = maps.Clone(o.newLocal)
@@ -91,7 +73,7 @@ func (o *chartOptions) prepareCharts(ctx context.Context, against []string) (don
 			}
 		}
 	}
-	only, err := localSources("--against-local-sources", o.oldOnes)
+	only, err := localSources("--against-local-sources", o.AgainstLocalSources)
 	maps.Copy(o.oldLocal, only)
 	return done, err
 }
@@ -120,11 +102,11 @@ func localSources(flag string, written []string) (map[string]string, error) {
 
 // atRevision writes a folder as it is at a Git revision.
 func (o *chartOptions) atRevision(ctx context.Context, revision, folder string) (string, error) {
-	files, err := regularAt(ctx, revision, folder)
+	files, err := input.RegularAt(ctx, revision, folder)
 	if err != nil {
 		return "", err
 	}
-	dir, err := os.MkdirTemp(o.dir, "revision-")
+	dir, err := os.MkdirTemp(o.store.Dir, "revision-")
 	if err != nil {
 		return "", err
 	}
@@ -134,10 +116,10 @@ func (o *chartOptions) atRevision(ctx context.Context, revision, folder string) 
 	}
 	defer func() { _ = root.Close() }()
 	for _, f := range files {
-		if err := root.MkdirAll(path.Dir(f.name), 0o700); err != nil {
+		if err := root.MkdirAll(path.Dir(f.Name), 0o700); err != nil {
 			return "", err
 		}
-		if err := root.WriteFile(f.name, f.raw, 0o600); err != nil {
+		if err := root.WriteFile(f.Name, f.Raw, 0o600); err != nil {
 			return "", err
 		}
 	}
@@ -145,192 +127,4 @@ func (o *chartOptions) atRevision(ctx context.Context, revision, folder string) 
 		return filepath.Join(dir, filepath.Base(folder)), nil
 	}
 	return dir, nil
-}
-
-// makers return what makes the objects of both sides.
-func (o *chartOptions) makers(ctx context.Context, in *diff.Input) *diff.Makers {
-	side := func(fleet *preview.Fleet, local map[string]string) diff.Making {
-		i := inflate.New(&wares{chartOptions: o, fleet: fleet, local: local})
-		i.Work = o.box.Make
-		return &making{ctx, i}
-	}
-	return &diff.Makers{Old: side(in.Before, o.oldLocal), New: side(in.After, o.newLocal)}
-}
-
-// making is an Inflater for as long as there is time.
-type making struct {
-	ctx context.Context //nolint:containedctx // it is that of one command
-	*inflate.Inflater
-}
-
-// Objects makes objects, unless the time is over.
-func (m *making) Objects(in *inflate.Input) (*inflate.Result, error) {
-	out, err := m.Inflater.Objects(m.ctx, in)
-	if m.ctx.Err() != nil {
-		return nil, errors.New("the time was over before (--timeout)")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", in.Source(), err)
-	}
-	return out, nil
-}
-
-// wares are what the Flux objects of one side refer to.
-type wares struct {
-	*chartOptions
-	fleet *preview.Fleet
-	local map[string]string
-}
-
-// Local says where there is a copy of what a source has.
-func (w *wares) Local(kind, namespace, name string) string {
-	return w.local[kind+"/"+namespace+"/"+name]
-}
-
-// Source returns a source that the hub does not make.
-func (w *wares) Source(kind, namespace, name string) *inflate.Source {
-	spec := w.fleet.Source(kind, namespace, name)
-	if spec == nil {
-		return nil
-	}
-	return &inflate.Source{Kind: kind, Namespace: namespace, Name: name, Spec: spec, Local: w.Local(kind, namespace, name)}
-}
-
-// ConfigMap returns what one holds.
-func (w *wares) ConfigMap(namespace, name string) (data map[string]string, found bool) {
-	doc := w.fleet.Document(namespace, render.Ref{Kind: "ConfigMap", Name: name})
-	return doc.Data, doc.Found
-}
-
-// HasSecret returns whether the files have a Secret.
-func (w *wares) HasSecret(namespace, name string) bool { return w.fleet.HasSecret(namespace, name) }
-
-// Chart returns a chart, which is fetched once.
-func (w *wares) Chart(ctx context.Context, spec *sourcev1.HelmChartSpec, s *inflate.Source) (*inflate.Chart, error) {
-	if chart, err := w.ownChart(s); chart != nil || err != nil {
-		return chart, err
-	}
-	switch {
-	case s.Local != "" && s.Kind == sourcev1.HelmRepositoryKind:
-		return localChart(s.Local, spec)
-	case s.Local != "" && s.Kind == sourcev1.OCIRepositoryKind:
-		return &inflate.Chart{Digest: s.Local, Path: s.Local}, nil
-	case s.Kind == sourcev1.HelmRepositoryKind || s.Kind == sourcev1.OCIRepositoryKind:
-		c, err := w.fetch(ctx, &fetch.Request{Kind: s.Kind, Spec: s.Spec, Chart: spec.Chart, Version: spec.Version,
-			Packed: s.Kind == sourcev1.OCIRepositoryKind})
-		if err != nil {
-			return nil, err
-		}
-		return &inflate.Chart{Digest: c.Digest, Version: c.Version, Path: c.Path}, nil
-	}
-	f, err := w.Folder(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	at := filepath.Join(f.Root, filepath.FromSlash(path.Clean("/"+spec.Chart)))
-	if within, err := filepath.EvalSymlinks(at); err != nil || !isWithin(f.Root, within) {
-		return nil, fmt.Errorf("it has no folder %q", spec.Chart)
-	}
-	return &inflate.Chart{Digest: f.Digest + " " + spec.Chart, Path: at}, nil
-}
-
-func isWithin(root, name string) bool {
-	rel, err := filepath.Rel(root, name)
-	return err == nil && filepath.IsLocal(rel)
-}
-
-// localChart finds a chart in a copy of a repository: the chart itself, a folder with its name, or its archive.
-func localChart(at string, spec *sourcev1.HelmChartSpec) (*inflate.Chart, error) {
-	is := func(name string) bool { // a link that leads elsewhere is not there
-		real, err := filepath.EvalSymlinks(name)
-		return err == nil && isWithin(at, real)
-	}
-	for _, name := range []string{at, filepath.Join(at, spec.Chart)} {
-		if info, err := os.Stat(name); err == nil && (!info.IsDir() || is(filepath.Join(name, "Chart.yaml"))) && is(name) {
-			return &inflate.Chart{Digest: name, Path: name}, nil
-		}
-	}
-	archive := filepath.Join(at, spec.Chart+"-"+spec.Version+".tgz")
-	if is(archive) {
-		return &inflate.Chart{Digest: archive, Path: archive}, nil
-	}
-	return nil, fmt.Errorf("%s has neither the chart %s nor %s", at, spec.Chart, filepath.Base(archive))
-}
-
-// ownChart returns the chart that the hub serves itself, if a source asks for it; nil if not. Its digest says that this is the same.
-func (w *wares) ownChart(s *inflate.Source) (*inflate.Chart, error) {
-	digest, _, _ := unstructured.NestedString(s.Spec, "ref", "digest")
-	is := slices.IndexFunc(manifestchart.All(), func(a *manifestchart.Artifact) bool { return a.Digest() == digest })
-	if s.Kind != sourcev1.OCIRepositoryKind || s.Local != "" || is < 0 {
-		return nil, nil
-	}
-	at := filepath.Join(w.dir, manifestchart.Name+".tgz")
-	if err := os.WriteFile(at, manifestchart.All()[is].Archive, 0o600); err != nil {
-		return nil, fmt.Errorf("keep the chart: %w", err)
-	}
-	return &inflate.Chart{Digest: digest, Path: at}, nil
-}
-
-// Folder returns the content of a source, which is fetched once.
-func (w *wares) Folder(ctx context.Context, s *inflate.Source) (*inflate.Folder, error) {
-	if s.Local != "" {
-		return w.copied(s)
-	}
-	c, err := w.fetch(ctx, &fetch.Request{Kind: s.Kind, Spec: s.Spec})
-	if err != nil {
-		return nil, err
-	}
-	return &inflate.Folder{Digest: c.Digest, Root: c.Path}, nil
-}
-
-// copied returns what Flux would take of a copy that the caller has.
-func (w *wares) copied(s *inflate.Source) (*inflate.Folder, error) {
-	var ignore *string
-	if text, ok := s.Spec["ignore"].(string); ok {
-		ignore = &text
-	}
-	key := fmt.Sprintf("copy\x00%s\x00%v", s.Local, s.Spec["ignore"])
-	one, ok := w.fetched[key]
-	if !ok {
-		one.content = &fetch.Content{Digest: key}
-		dir, err := os.MkdirTemp(w.dir, "copy-")
-		if err == nil {
-			one.content.Path = filepath.Join(dir, "content")
-			err = fetch.Copy(s.Local, one.content.Path, ignore)
-		}
-		one.err = err
-		w.fetched[key] = one
-	}
-	if one.err != nil {
-		return nil, one.err
-	}
-	return &inflate.Folder{Digest: one.content.Digest, Root: one.content.Path}, nil
-}
-
-// often are the fields of a source that say when it is fetched, and not what.
-var often = []string{"interval", "timeout", "suspend", "accessFrom"}
-
-func (o *chartOptions) fetch(ctx context.Context, r *fetch.Request) (*fetch.Content, error) {
-	what := *r
-	what.Spec = maps.Clone(r.Spec)
-	for _, field := range often {
-		delete(what.Spec, field)
-	}
-	raw, err := json.Marshal(what)
-	if err != nil {
-		return nil, fmt.Errorf("read the source: %w", err)
-	}
-	if one, ok := o.fetched[string(raw)]; ok {
-		return one.content, one.err
-	}
-	if r.Dir, err = os.MkdirTemp(o.dir, "source-"); err != nil {
-		return nil, fmt.Errorf("make a folder for it: %w", err)
-	}
-	r.Auth = o.auth
-	content, err := o.box.Fetch(ctx, r)
-	if err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("it cannot be fetched: %w", err)
-	}
-	o.fetched[string(raw)] = fetchedOnce{content, err}
-	return content, err
 }

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"testing/fstest"
 
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
-
 	"github.com/chandler-hub/chandler/internal/sandbox"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
@@ -133,26 +131,6 @@ func TestChartFlags(t *testing.T) {
 	for flag, want := range map[string]string{"--cluster=a": "write --live too", "--local-sources=GitRepository/a/b=.": "write one of them too"} {
 		if _, errs, code := diffed(t, "-f", "a", flag); code != 2 || !strings.Contains(errs, want) {
 			t.Errorf("%s ends with %d: %s", flag, code, errs)
-		}
-	}
-}
-
-// TestLinkedChart: a chart in a copy of a repository is none if it is elsewhere: whoever writes a link into a clone could have the diff show
-// other files of the machine.
-func TestLinkedChart(t *testing.T) {
-	dir := t.TempDir()
-	at, elsewhere := filepath.Join(dir, "charts"), filepath.Join(dir, "elsewhere")
-	write(t, filepath.Join(at, "own", "Chart.yaml"), "name: own\n")
-	write(t, filepath.Join(elsewhere, "Chart.yaml"), "name: web\n")
-	write(t, filepath.Join(dir, "a.tgz"), "hunter2")
-	for name, to := range map[string]string{"web": elsewhere, "packed-1.0.0.tgz": filepath.Join(dir, "a.tgz"), "inner": filepath.Join(at, "own")} {
-		if err := os.Symlink(to, filepath.Join(at, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, there := range map[string]bool{"own": true, "inner": true, "web": false, "packed": false, "../elsewhere": false} {
-		if got, err := localChart(at, &sourcev1.HelmChartSpec{Chart: name, Version: "1.0.0"}); (err == nil) != there {
-			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
 }

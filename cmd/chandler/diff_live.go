@@ -6,8 +6,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
-	"github.com/spf13/cobra"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/input"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
@@ -18,32 +20,24 @@ import (
 	"github.com/chandler-hub/chandler/internal/snapshot"
 )
 
-// hub reads the fleet of the live hub.
-func (o *hubOptions) hub(cmd *cobra.Command) (*live.Fleet, error) {
-	if err := o.ask(cmd); err != nil {
-		return nil, err
-	}
-	return o.reader.Fleet(cmd.Context())
-}
-
 // againstHub compares files with the live hub. What the files do not have stays as it is, unless somebody wants it gone.
-func (o *diffOptions) againstHub(cmd *cobra.Command) (*diff.Input, error) {
-	files, err := o.read(cmd.Context())
+func (o *diffOptions) againstHub(ctx context.Context) (*diff.Input, error) {
+	files, err := o.Read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	next := o.objects(files)
-	o.booleans(files)
-	if o.errors > 0 {
-		return nil, fmt.Errorf("%w in what is new: nothing is compared", o.result())
+	next := o.Objects(files)
+	o.Booleans(files)
+	if o.Errors > 0 {
+		return nil, fmt.Errorf("%w in what is new: nothing is compared", o.Result())
 	}
-	fleet, err := o.hub(cmd)
+	fleet, err := o.Connection.Fleet(ctx)
 	if err != nil {
-		return nil, &advised{err, "--against DIR|REVISION compares files without a hub"}
+		return nil, exit.Advise(err, "--against DIR|REVISION compares files without a hub")
 	}
-	in := &diff.Input{From: "the hub", To: names(o.files)}
+	in := &diff.Input{From: "the hub", To: strings.Join(o.Names, ", ")}
 	whole := preview.Complete(next, fleet.Objects, func(*preview.Object) bool { return true })
-	if o.prune {
+	if o.Prune {
 		whole = preview.Complete(next, fleet.Objects, func(one *preview.Object) bool { return !preview.IsDelivered(one) })
 	} else if n := delivered(whole) - delivered(next); n > 0 {
 		in.Notes = append(in.Notes, fmt.Sprintf("%d of the hub's AddonSets and Teams, which the files do not have, stay as they are; with "+
@@ -63,12 +57,12 @@ func delivered(objects []preview.Object) (n int) {
 
 // fleets makes both sides of objects of the live hub.
 func (o *diffOptions) fleets(in *diff.Input, from *live.Fleet, old, next []preview.Object) (err error) {
-	o.preview.Shared = o.reader.Hub
-	in.Options = o.preview
-	if in.Before, err = preview.NewFleet(old, o.preview.Origins); err != nil {
+	o.Preview.Shared = o.Reader.Hub
+	in.Options = o.Preview
+	if in.Before, err = preview.NewFleet(old, o.Preview.Origins); err != nil {
 		return err
 	}
-	if in.After, err = preview.NewFleet(next, o.preview.Origins); err != nil {
+	if in.After, err = preview.NewFleet(next, o.Preview.Origins); err != nil {
 		return err
 	}
 	in.Before.ReadBy(from.Document)
@@ -80,16 +74,16 @@ func (o *diffOptions) fleets(in *diff.Input, from *live.Fleet, old, next []previ
 }
 
 // betweenRevisions compares two revisions of a set, on the clusters that the set has now.
-func (o *diffOptions) betweenRevisions(cmd *cobra.Command) (*diff.Input, error) {
-	fleet, err := o.hub(cmd)
+func (o *diffOptions) betweenRevisions(ctx context.Context) (*diff.Input, error) {
+	fleet, err := o.Connection.Fleet(ctx)
 	if err != nil {
 		return nil, err
 	}
-	found, name, err := o.reader.FindRevisions(cmd.Context(), o.revisions, *o.flags.Namespace)
+	found, name, err := o.Reader.FindRevisions(ctx, o.Revisions, *o.Flags.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	in := &diff.Input{From: "revision " + o.revisions[0], To: "revision " + o.revisions[1]}
+	in := &diff.Input{From: "revision " + o.Revisions[0], To: "revision " + o.Revisions[1]}
 	var sides [2][]preview.Object
 	var pins [2]*compile.Pins
 	for i := range found {
@@ -122,32 +116,32 @@ func withContent(set *hubv1.AddonSet, content *hubv1.AddonSetSpec) *hubv1.AddonS
 }
 
 // known reads what is known of the fleet beside the files: an export, or files.
-func (o *diffOptions) known(cmd *cobra.Command, in *diff.Input) ([]preview.Object, error) {
+func (o *diffOptions) known(ctx context.Context, in *diff.Input) ([]preview.Object, error) {
 	var out []preview.Object
-	from := &renderOptions{files: o.fleetFiles, preview: o.preview, stdin: o.stdin, stderr: o.stderr}
-	files, err := from.read(cmd.Context())
+	from := &input.Files{Names: o.FleetFiles, Preview: o.Preview, Stdin: o.In, Stderr: o.ErrOut}
+	files, err := from.Read(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, one := range files {
-		s, err := snapshot.Read(one.name, one.raw)
+		s, err := snapshot.Read(one.Name, one.Raw)
 		switch {
 		case err != nil:
 			return nil, err
 		case s != nil:
-			if err := hubconfig.Adopt(cmd.Flags(), s.Hub); err != nil {
-				return nil, fmt.Errorf("%s: %w", one.name, err)
+			if err := hubconfig.Adopt(o.Written, s.Hub); err != nil {
+				return nil, fmt.Errorf("%s: %w", one.Name, err)
 			}
 			if in.Snapshot.IsZero() || s.Taken.Time.Before(in.Snapshot) {
 				in.Snapshot = s.Taken.Time
 			}
-			out = append(out, s.Objects(one.name)...)
+			out = append(out, s.Objects(one.Name)...)
 		default:
-			out = append(out, from.objects([]input{one})...)
+			out = append(out, from.Objects([]input.File{one})...)
 		}
 	}
-	if from.errors > 0 {
-		return nil, fmt.Errorf("%w in what is known of the fleet", from.result())
+	if from.Errors > 0 {
+		return nil, fmt.Errorf("%w in what is known of the fleet", from.Result())
 	}
 	return out, nil
 }
@@ -165,18 +159,18 @@ func whole(objects, known []preview.Object) []preview.Object {
 
 // oldFiles reads what is there now.
 func (o *diffOptions) oldFiles(ctx context.Context) ([]preview.Object, error) {
-	old := &renderOptions{files: o.against, preview: o.preview, stdin: o.stdin, stderr: o.stderr}
-	var inputs []input
+	old := &input.Files{Names: o.Against, Preview: o.Preview, Stdin: o.In, Stderr: o.ErrOut}
+	var inputs []input.File
 	var err error
-	if len(o.against) > 1 || isFile(o.against[0]) {
-		inputs, err = old.read(ctx)
+	if len(o.Against) > 1 || isFile(o.Against[0]) {
+		inputs, err = old.Read(ctx)
 	} else {
-		inputs, err = atRevision(ctx, o.against[0], o.files)
+		inputs, err = input.AtRevision(ctx, o.Against[0], o.Names)
 	}
 	if err != nil {
 		return nil, err
 	}
-	objects := old.objects(inputs)
-	o.errors += old.errors
+	objects := old.Objects(inputs)
+	o.Errors += old.Errors
 	return objects, nil
 }

@@ -174,7 +174,7 @@ func TestDiffAgainstHub(t *testing.T) {
 // TestExportFleet: an export of the hub stands for the hub, its age is told, and it has no credentials.
 func TestExportFleet(t *testing.T) {
 	h, server := newStoredHub(t)
-	root := newCommand()
+	root := newCommand(made)
 	var out, errs strings.Builder
 	root.SetArgs([]string{"export", "fleet", "--server", server})
 	root.SetOut(&out)

@@ -9,22 +9,24 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chandler-hub/chandler/internal/cli/exit"
 )
 
 // diffed runs the command, and returns what it writes and its exit code.
 func diffed(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	root := newCommand()
+	root := newCommand(made)
 	var out, errs strings.Builder
 	root.SetArgs(append([]string{"diff"}, args...))
 	root.SetIn(strings.NewReader(""))
 	root.SetOut(&out)
 	root.SetErr(&errs)
 	if err := root.ExecuteContext(t.Context()); err != nil {
-		exits := &exit{1, err}
+		exits := &exit.Error{Code: exit.Failed, Err: err}
 		_ = errors.As(err, &exits)
-		if code = exits.code; exits.err != nil {
-			errs.WriteString(exits.err.Error() + "\n")
+		if code = exits.Code; exits.Err != nil {
+			errs.WriteString(exits.Err.Error() + "\n")
 		}
 	}
 	return out.String(), errs.String(), code
@@ -111,8 +113,8 @@ func TestDiffWithoutHub(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere")
 	for _, flag := range []string{"--server=https://127.0.0.1:1", "--context=nobody"} {
 		_, err := run("diff", "-f", "../../examples/quickstart", flag)
-		code, text := told(err)
-		if code != uncertain || !strings.Contains(text, "--against DIR|REVISION compares files without a hub") {
+		code, text := exit.Told(err)
+		if code != exit.Uncertain || !strings.Contains(text, "--against DIR|REVISION compares files without a hub") {
 			t.Errorf("%s: exit code %d, %s", flag, code, text)
 		}
 	}

@@ -3,7 +3,13 @@
 package main
 
 import (
-	"io"
+	"context"
+
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/hub"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
 
 	"github.com/spf13/cobra"
 
@@ -11,11 +17,16 @@ import (
 	"github.com/chandler-hub/chandler/internal/live"
 )
 
-func doctorCommand() *cobra.Command {
-	flags := kubectlFlags()
-	flags.Namespace = nil // it looks at a whole hub
-	var at live.Examination
-	var format output
+// doctorOptions are the flags of `chandler doctor`.
+type doctorOptions struct {
+	hub.Connection
+	terminal.Streams
+	At     live.Examination
+	Output command.Format
+}
+
+func doctorCommand(from *factory.Factory, run func(context.Context, *doctorOptions) error) *cobra.Command {
+	o := &doctorOptions{}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the hub, Flux and the fleet, and say what to fix",
@@ -23,37 +34,43 @@ func doctorCommand() *cobra.Command {
 secrets. What you may not read is listed as not checked. docs/doctor.md explains every finding.`,
 		Example: `  chandler doctor
   chandler doctor --context management -o json`,
-		Args: onlyFlags,
+		Args: command.OnlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := reach(cmd.Context(), flags)
-			if err != nil {
-				return err
+			o.Streams = terminal.Of(cmd)
+			if run != nil {
+				return run(cmd.Context(), o)
 			}
-			facts, err := live.Examine(cmd.Context(), config, at)
-			if err != nil {
-				return &exit{uncertain, err}
-			}
-			report := doctor.Examine(facts)
-			if err := showReport(cmd.OutOrStdout(), report, format); err != nil {
-				return &exit{uncertain, err}
-			}
-			if report.Errors > 0 {
-				return &exit{failed, nil}
-			}
-			return nil
+			return o.run(cmd.Context())
 		},
 	}
-	f := cmd.Flags()
-	flags.AddFlags(f)
-	format.addOutput(cmd)
-	addHubNamespace(f, &at.HubNamespace)
-	f.StringVar(&at.FluxNamespace, "flux-namespace", "flux-system", "namespace of Flux")
+	o.AddBare(cmd, from) // it looks at a whole hub
+	o.Output.AddFlag(cmd)
+	hub.AddNamespace(cmd.Flags(), &o.At.HubNamespace)
+	cmd.Flags().StringVar(&o.At.FluxNamespace, "flux-namespace", "flux-system", "namespace of Flux")
+	exit.Means(cmd, "no errors, maybe warnings", "at least one error")
 	return cmd
 }
 
-func showReport(out io.Writer, report doctor.Report, format output) error {
-	if format.isText() {
-		return report.Page(coloured(out)).Flush(out)
+func (o *doctorOptions) run(ctx context.Context) error {
+	config, err := o.Reach(ctx, o.Flags)
+	if err != nil {
+		return err
 	}
-	return format.write(out, report)
+	facts, err := live.Examine(ctx, config, o.At)
+	if err != nil {
+		return exit.Wrong(err)
+	}
+	report := doctor.Examine(facts)
+	if o.Output.IsText() {
+		err = report.Page(terminal.Coloured(o.Out)).Flush(o.Out)
+	} else {
+		err = o.Output.Write(o.Out, report)
+	}
+	switch {
+	case err != nil:
+		return exit.Wrong(err)
+	case report.Errors > 0:
+		return exit.Silent(exit.Failed)
+	}
+	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chandler-hub/chandler/internal/cli/exit"
 )
 
 // TestDoctorNotReached: exit code 2 is for a hub that does not answer, and for flags that are wrong.
@@ -22,11 +24,11 @@ func TestDoctorNotReached(t *testing.T) {
 		"doctor -o wide --kubeconfig " + config:        `--output is "wide": write text, json or yaml`,
 		"doctor --context none --kubeconfig " + config: "find the hub",
 	} {
-		cmd := newCommand()
+		cmd := newCommand(made)
 		cmd.SetArgs(strings.Fields(args))
 		err := cmd.Execute()
-		code := &exit{}
-		if !errors.As(err, &code) || code.code != 2 || !strings.Contains(err.Error(), want) {
+		code := &exit.Error{}
+		if !errors.As(err, &code) || code.Code != 2 || !strings.Contains(err.Error(), want) {
 			t.Errorf("chandler %s: %v, want exit code 2 and %q", args, err, want)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/chandler-hub/chandler/internal/cli/exit"
 )
 
 // asProgram is a variable that has the test binary be chandler.
@@ -25,14 +27,14 @@ func TestEnded(t *testing.T) {
 		code int
 		sent os.Signal
 	}{
-		"diff of standard input":        {args: "diff -f - --against FILE", code: uncertain, sent: syscall.SIGTERM},
-		"diff of a pipe":                {args: "diff -f PIPE --against FILE", code: uncertain, sent: os.Interrupt},
-		"diff of a pipe with the hub":   {args: "diff -f PIPE", code: uncertain, sent: syscall.SIGTERM},
-		"diff against a pipe":           {args: "diff -f FILE --against PIPE", code: uncertain, sent: syscall.SIGTERM},
-		"diff with a fleet from a pipe": {args: "diff -f FILE --against FILE --fleet PIPE", code: uncertain, sent: syscall.SIGTERM},
-		"render of a pipe":              {args: "render -f PIPE", code: failed, sent: syscall.SIGTERM},
-		"import of a pipe":              {args: "import PIPE", code: failed, sent: syscall.SIGTERM},
-		"rollout plan of a pipe":        {args: "rollout plan -f PIPE", code: failed, sent: syscall.SIGTERM},
+		"diff of standard input":        {args: "diff -f - --against FILE", code: exit.Uncertain, sent: syscall.SIGTERM},
+		"diff of a pipe":                {args: "diff -f PIPE --against FILE", code: exit.Uncertain, sent: os.Interrupt},
+		"diff of a pipe with the hub":   {args: "diff -f PIPE", code: exit.Uncertain, sent: syscall.SIGTERM},
+		"diff against a pipe":           {args: "diff -f FILE --against PIPE", code: exit.Uncertain, sent: syscall.SIGTERM},
+		"diff with a fleet from a pipe": {args: "diff -f FILE --against FILE --fleet PIPE", code: exit.Uncertain, sent: syscall.SIGTERM},
+		"render of a pipe":              {args: "render -f PIPE", code: exit.Failed, sent: syscall.SIGTERM},
+		"import of a pipe":              {args: "import PIPE", code: exit.Failed, sent: syscall.SIGTERM},
+		"rollout plan of a pipe":        {args: "rollout plan -f PIPE", code: exit.Failed, sent: syscall.SIGTERM},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pipe := filepath.Join(t.TempDir(), "pipe")

@@ -7,7 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
+
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/hub"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -23,17 +28,19 @@ import (
 
 // eventsOptions are the flags of `chandler events`.
 type eventsOptions struct {
-	hubOptions
-	follow bool
-	tail   int
-	output output
+	hub.Connection
+	terminal.Streams
+	// Args are nothing, a cluster, a set, or a cluster and one of its add-ons.
+	Args   []string
+	Follow bool
+	Tail   int
+	Output command.Format
 	list   *page.List
-	cmd    *cobra.Command
 	// shown are the resource versions of the events that were printed, while it follows.
 	shown map[types.UID]string
 }
 
-func eventsCommand() *cobra.Command {
+func eventsCommand(from *factory.Factory, run func(context.Context, *eventsOptions) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events [[cluster|set] NAME | CLUSTER ADDON]",
 		Short: "Show what happened to a cluster, a set or an add-on",
@@ -48,94 +55,99 @@ NAME is NAME or NAMESPACE/NAME. If there is both a cluster and a set, write clus
   chandler events edge1 cert-manager --follow
   chandler events set base -n flux-system`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 3 || len(args) == 3 && args[0] == subjects[0] {
+			if len(args) < 3 || len(args) == 3 && args[0] == hub.Subjects[0] {
 				return nil
 			}
 			return errors.New("events: write a cluster, a set, or a cluster and one of its add-ons: chandler events CLUSTER ADDON")
 		},
 	}
-	o := &eventsOptions{cmd: cmd, shown: map[types.UID]string{}}
-	o.add(cmd)
+	o := &eventsOptions{shown: map[types.UID]string{}}
+	o.AddFlags(cmd, from)
 	cmd.ValidArgsFunction = o.completeStory
-	o.addAll(cmd)
+	o.AddAll(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&o.follow, "follow", false, "go on, and print new events")
-	f.IntVar(&o.tail, "tail", 200, "how many of the newest lines to print; 0 is all")
-	o.output.addOutput(cmd)
-	wants(cmd, func() error {
-		if o.follow && !o.output.isText() {
+	f.BoolVar(&o.Follow, "follow", false, "go on, and print new events")
+	f.IntVar(&o.Tail, "tail", 200, "how many of the newest lines to print; 0 is all")
+	o.Output.AddFlag(cmd)
+	command.Wants(cmd, func() error {
+		if o.Follow && !o.Output.IsText() {
 			return errors.New("events: --follow prints lines: leave out -o, or --follow")
 		}
 		return nil
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := o.oneOrAll(cmd); err != nil {
-			return err
+		o.Streams, o.Args = terminal.Of(cmd), args
+		if run != nil {
+			return run(cmd.Context(), o)
 		}
-		if cluster, addon, both := ofAddon(args); both {
-			return o.storyOf(cluster, addon)
-		}
-		o.list = &page.List{Columns: chronicle.Columns, Colour: coloured(cmd.OutOrStdout())}
-		scope, err := o.scope(cmd.Context(), args)
-		if err != nil {
-			return err
-		}
-		return o.run(cmd.Context(), scope)
+		return o.run(cmd.Context())
 	}
+	exit.Means(cmd, "", "no such cluster, set or add-on")
 	return cmd
+}
+
+func (o *eventsOptions) run(ctx context.Context) error {
+	if cluster, addon, both := ofAddon(o.Args); both {
+		return o.storyOf(ctx, cluster, addon)
+	}
+	o.list = &page.List{Columns: chronicle.Columns, Colour: terminal.Coloured(o.Out)}
+	scope, err := o.scope(ctx, o.Args)
+	if err != nil {
+		return err
+	}
+	return o.show(ctx, scope)
 }
 
 // ofAddon returns the cluster and the add-on of arguments that name both.
 func ofAddon(args []string) (cluster, addon string, both bool) {
-	if len(args) < 2 || len(args) == 2 && slices.Contains(subjects, args[0]) {
+	if len(args) < 2 || len(args) == 2 && slices.Contains(hub.Subjects, args[0]) {
 		return "", "", false
 	}
 	return args[len(args)-2], args[len(args)-1], true
 }
 
 // storyOf shows the events of one add-on on one cluster.
-func (o *eventsOptions) storyOf(cluster, addon string) error {
-	s := &storyOptions{hubOptions: &o.hubOptions, follow: o.follow, tail: o.tail, output: o.output, cmd: o.cmd}
-	s.shown, s.said = map[string]bool{}, map[string]bool{}
-	s.list = &page.List{Columns: chronicle.StoryColumns, Colour: coloured(o.cmd.OutOrStdout())}
-	return s.run(o.cmd.Context(), cluster, addon)
+func (o *eventsOptions) storyOf(ctx context.Context, cluster, addon string) error {
+	s := &teller{eventsOptions: o, shown: map[string]bool{}, said: map[string]bool{}}
+	s.list = &page.List{Columns: chronicle.StoryColumns, Colour: terminal.Coloured(o.Out)}
+	return s.run(ctx, cluster, addon)
 }
 
 // completeStory completes a cluster or a set, and then the add-ons of a cluster.
 func (o *eventsOptions) completeStory(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	switch {
-	case len(args) == 2 && args[0] == subjects[0]:
-		return o.completeAddon(cmd, args[1:], begun)
-	case len(args) == 1 && !slices.Contains(subjects, args[0]):
-		return o.completeAddon(cmd, args, begun)
+	case len(args) == 2 && args[0] == hub.Subjects[0]:
+		return o.CompleteAddon(cmd, args[1:], begun)
+	case len(args) == 1 && !slices.Contains(hub.Subjects, args[0]):
+		return o.CompleteAddon(cmd, args, begun)
 	}
-	return o.completeSubject(cmd, args, begun)
+	return o.CompleteSubject(cmd, args, begun)
 }
 
 // scope returns which events are wanted.
 func (o *eventsOptions) scope(ctx context.Context, args []string) (*chronicle.Scope, error) {
 	if len(args) == 0 {
 		scope := chronicle.Hub()
-		if *o.flags.Namespace != "" {
-			scope.Namespaces = []string{*o.flags.Namespace}
+		if *o.Flags.Namespace != "" {
+			scope.Namespaces = []string{*o.Flags.Namespace}
 		}
-		return scope, o.connect(ctx)
+		return scope, o.Connect(ctx)
 	}
-	s, err := o.subject(ctx, "events", args)
+	s, err := o.Subject(ctx, "events", args)
 	if err != nil {
 		return nil, err
 	}
-	if s.cluster != nil {
-		deliveries, err := o.deliveries(ctx, s.cluster)
-		return chronicle.Cluster(s.cluster, deliveries), err
+	if s.Cluster != nil {
+		deliveries, err := o.Deliveries(ctx, s.Cluster)
+		return chronicle.Cluster(s.Cluster, deliveries), err
 	}
-	scope := chronicle.Set(s.set)
-	q := &live.Query{Client: o.client, Kinds: "AddonDeliveries", Namespace: s.set.Namespace,
+	scope := chronicle.Set(s.Set)
+	q := &live.Query{Client: o.Client, Kinds: "AddonDeliveries", Namespace: s.Set.Namespace,
 		List:    func() client.ObjectList { return &hubv1.AddonDeliveryList{} },
-		Options: []client.ListOption{client.MatchingLabels{hubv1.AddonSetLabel: identity.LabelValue(s.set.Name)}}}
+		Options: []client.ListOption{client.MatchingLabels{hubv1.AddonSetLabel: identity.LabelValue(s.Set.Name)}}}
 	_, err = q.Pages(ctx, func(objects []client.Object) error {
 		for _, object := range objects {
-			if d, ok := object.(*hubv1.AddonDelivery); ok && d.Spec.AddonSetRef.Name == s.set.Name {
+			if d, ok := object.(*hubv1.AddonDelivery); ok && d.Spec.AddonSetRef.Name == s.Set.Name {
 				scope.Delivery(d)
 			}
 		}
@@ -144,22 +156,22 @@ func (o *eventsOptions) scope(ctx context.Context, args []string) (*chronicle.Sc
 	return scope, err
 }
 
-func (o *eventsOptions) run(ctx context.Context, scope *chronicle.Scope) error {
+func (o *eventsOptions) show(ctx context.Context, scope *chronicle.Scope) error {
 	// A watch is of one namespace, or of all.
 	namespaces := scope.Namespaces
-	if len(namespaces) == 0 || o.follow && len(namespaces) > 1 {
+	if len(namespaces) == 0 || o.Follow && len(namespaces) > 1 {
 		namespaces = []string{""}
 	}
 	for {
 		found, version, err := o.read(ctx, scope, namespaces)
-		if n := len(found) - o.tail; err == nil && o.tail > 0 && n > 0 {
-			sayLine(o.cmd.ErrOrStderr(), "%d older events are left out: --tail 0 prints all", n)
+		if n := len(found) - o.Tail; err == nil && o.Tail > 0 && n > 0 {
+			terminal.Say(o.ErrOut, "%d older events are left out: --tail 0 prints all", n)
 			found = found[n:]
 		}
 		if err == nil {
 			err = o.print(found)
 		}
-		if err == nil && o.follow {
+		if err == nil && o.Follow {
 			err = o.query(namespaces[0]).Follow(ctx, version, func(object client.Object, deleted bool) error {
 				if e, ok := object.(*corev1.Event); ok && !deleted && scope.Has(e) {
 					return o.print([]corev1.Event{*e})
@@ -168,23 +180,23 @@ func (o *eventsOptions) run(ctx context.Context, scope *chronicle.Scope) error {
 			})
 		}
 		switch {
-		case o.follow && ctx.Err() != nil:
+		case o.Follow && ctx.Err() != nil:
 			return nil // somebody has seen enough
 		case err != nil:
 			return err
-		case !o.output.isText():
+		case !o.Output.IsText():
 			return nil
-		case !o.follow && len(found) == 0:
-			fmt.Fprintln(o.cmd.ErrOrStderr(), "No events found.")
+		case !o.Follow && len(found) == 0:
+			fmt.Fprintln(o.ErrOut, "No events found.")
 			return nil
-		case !o.follow:
+		case !o.Follow:
 			return nil
 		}
 	}
 }
 
 func (o *eventsOptions) query(namespace string) *live.Query {
-	return &live.Query{Client: o.client, Kinds: "Events", Namespace: namespace, List: func() client.ObjectList { return &corev1.EventList{} }}
+	return &live.Query{Client: o.Client, Kinds: "Events", Namespace: namespace, List: func() client.ObjectList { return &corev1.EventList{} }}
 }
 
 // read reads the events that are wanted, in the order in which they came. Of the others it holds no more than a page.
@@ -209,20 +221,20 @@ func (o *eventsOptions) read(ctx context.Context, scope *chronicle.Scope, namesp
 
 // print writes events that have not been written yet as they are.
 func (o *eventsOptions) print(events []corev1.Event) error {
-	if !o.output.isText() {
+	if !o.Output.IsText() {
 		d := chronicle.Document{Items: []chronicle.Happened{}}
 		for i := range events {
 			d.Items = append(d.Items, chronicle.Of(&events[i]))
 		}
-		return o.output.write(o.cmd.OutOrStdout(), d)
+		return o.Output.Write(o.Out, d)
 	}
-	events = slices.DeleteFunc(events, func(e corev1.Event) bool { return o.follow && o.shown[e.UID] == e.ResourceVersion })
+	events = slices.DeleteFunc(events, func(e corev1.Event) bool { return o.Follow && o.shown[e.UID] == e.ResourceVersion })
 	rows := make([]page.Row, len(events))
 	for i := range events {
-		rows[i] = chronicle.Row(&events[i], time.Now())
-		if o.follow {
+		rows[i] = chronicle.Row(&events[i], o.Now())
+		if o.Follow {
 			o.shown[events[i].UID] = events[i].ResourceVersion
 		}
 	}
-	return o.list.Write(o.cmd.OutOrStdout(), rows)
+	return o.list.Write(o.Out, rows)
 }

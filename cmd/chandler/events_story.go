@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,26 +23,22 @@ import (
 	"github.com/chandler-hub/chandler/internal/request"
 )
 
-// storyOptions are what `chandler events CLUSTER ADDON` needs.
-type storyOptions struct {
-	*hubOptions
-	follow bool
-	tail   int
-	output output
-	cmd    *cobra.Command
-	list   *page.List
-	story  *chronicle.Story
+// teller tells what `chandler events CLUSTER ADDON` shows.
+type teller struct {
+	*eventsOptions
+	list  *page.List
+	story *chronicle.Story
 	// looked is when the deliveries to the cluster were listed last.
 	looked time.Time
 	// shown are the lines that were printed or left out, and said the notes.
 	shown, said map[string]bool
 }
 
-func (o *storyOptions) run(ctx context.Context, cluster, addon string) error {
-	if err := o.connect(ctx); err != nil {
+func (o *teller) run(ctx context.Context, cluster, addon string) error {
+	if err := o.Connect(ctx); err != nil {
 		return err
 	}
-	reg, err := o.reader.Find(ctx, cluster, *o.flags.Namespace)
+	reg, err := o.Reader.Find(ctx, cluster, *o.Flags.Namespace)
 	if err != nil {
 		return err
 	}
@@ -60,13 +57,13 @@ func (o *storyOptions) run(ctx context.Context, cluster, addon string) error {
 		}
 	}
 	chronicle.SortEntries(entries)
-	if n := len(entries) - o.tail; o.tail > 0 && n > 0 {
-		sayLine(o.cmd.ErrOrStderr(), "%d older lines are left out: --tail 0 prints all", n)
+	if n := len(entries) - o.Tail; o.Tail > 0 && n > 0 {
+		terminal.Say(o.ErrOut, "%d older lines are left out: --tail 0 prints all", n)
 		for i := range entries[:n] {
 			o.isNew(entries[i].Row())
 		}
 	}
-	if err := o.print(entries); err != nil || !o.follow {
+	if err := o.print(entries); err != nil || !o.Follow {
 		return err
 	}
 	err = o.goOn(ctx, versions)
@@ -76,23 +73,26 @@ func (o *storyOptions) run(ctx context.Context, cluster, addon string) error {
 	return err
 }
 
+// readEvery is how often the objects are read that say what happens.
+const readEvery = 2 * time.Second
+
 // relisted is how often it looks for deliveries that have come. Those that are known are read more often.
 const relisted = 30 * time.Second
 
 // read reads the objects of the story. Which deliveries there are is asked seldom: of many clusters that is work for the API server.
-func (o *storyOptions) read(ctx context.Context) error {
+func (o *teller) read(ctx context.Context) error {
 	s := o.story
-	if time.Since(o.looked) > relisted {
-		all, err := o.deliveries(ctx, s.Registration)
+	if o.Now().Sub(o.looked) > relisted {
+		all, err := o.Deliveries(ctx, s.Registration)
 		if err != nil {
 			return err
 		}
 		s.Deliveries, o.looked = slices.DeleteFunc(all, func(d hubv1.AddonDelivery) bool {
 			return !slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool { return a.Name == s.Addon })
-		}), time.Now()
+		}), o.Now()
 	} else {
 		for i := range s.Deliveries {
-			d, err := reread(ctx, o.client, &s.Deliveries[i], &hubv1.AddonDelivery{})
+			d, err := reread(ctx, o.Client, &s.Deliveries[i], &hubv1.AddonDelivery{})
 			if err != nil {
 				return err
 			}
@@ -100,7 +100,7 @@ func (o *storyOptions) read(ctx context.Context) error {
 		}
 	}
 	var err error
-	if s.Registration, err = reread(ctx, o.client, s.Registration, &hubv1.ClusterRegistration{}); err != nil {
+	if s.Registration, err = reread(ctx, o.Client, s.Registration, &hubv1.ClusterRegistration{}); err != nil {
 		return err
 	}
 	s.Flux = nil
@@ -138,10 +138,10 @@ func reread[T client.Object](ctx context.Context, c client.Client, was, empty T)
 }
 
 // object reads one of Flux's; nil if it is not there, or may not be read, which is said once.
-func (o *storyOptions) object(ctx context.Context, of *request.Object) (*unstructured.Unstructured, error) {
+func (o *teller) object(ctx context.Context, of *request.Object) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(of.Kind)
-	switch err := o.client.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, u); {
+	switch err := o.Client.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, u); {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case apierrors.IsForbidden(err):
@@ -153,22 +153,22 @@ func (o *storyOptions) object(ctx context.Context, of *request.Object) (*unstruc
 	return u, nil
 }
 
-func (o *storyOptions) note(text string) {
+func (o *teller) note(text string) {
 	if !o.said[text] {
 		o.said[text] = true
-		sayLine(o.cmd.ErrOrStderr(), "Note: %s", text)
+		terminal.Say(o.ErrOut, "Note: %s", text)
 	}
 }
 
 // about asks for the events of one object: the API server leaves out those of all the others.
-func (o *storyOptions) about(of chronicle.Subject) *live.Query {
-	return &live.Query{Client: o.client, Kinds: "Events", Namespace: of.Namespace,
+func (o *teller) about(of chronicle.Subject) *live.Query {
+	return &live.Query{Client: o.Client, Kinds: "Events", Namespace: of.Namespace,
 		List:    func() client.ObjectList { return &corev1.EventList{} },
 		Options: []client.ListOption{client.MatchingFields{"involvedObject.name": of.Name}}}
 }
 
 // past reads the events of one object. It returns the version to follow them from, or "" if nobody may read them.
-func (o *storyOptions) past(ctx context.Context, of chronicle.Subject, take func(*corev1.Event)) (string, error) {
+func (o *teller) past(ctx context.Context, of chronicle.Subject, take func(*corev1.Event)) (string, error) {
 	version, err := o.about(of).Pages(ctx, func(objects []client.Object) error {
 		for _, object := range objects {
 			if e, ok := object.(*corev1.Event); ok {
@@ -191,7 +191,7 @@ type news struct {
 }
 
 // goOn prints what happens, until somebody ends it.
-func (o *storyOptions) goOn(ctx context.Context, versions map[chronicle.Subject]string) error {
+func (o *teller) goOn(ctx context.Context, versions map[chronicle.Subject]string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	heard := make(chan news)
@@ -200,7 +200,7 @@ func (o *storyOptions) goOn(ctx context.Context, versions map[chronicle.Subject]
 			go o.listen(ctx, of, version, heard)
 		}
 	}
-	tick := time.NewTicker(again)
+	tick := time.NewTicker(readEvery)
 	defer tick.Stop()
 	for {
 		var entries []chronicle.Entry
@@ -226,7 +226,7 @@ func (o *storyOptions) goOn(ctx context.Context, versions map[chronicle.Subject]
 }
 
 // again reads the objects again, and listens to those that are new.
-func (o *storyOptions) again(ctx context.Context, versions map[chronicle.Subject]string, heard chan<- news) ([]chronicle.Entry, error) {
+func (o *teller) again(ctx context.Context, versions map[chronicle.Subject]string, heard chan<- news) ([]chronicle.Entry, error) {
 	if err := o.read(ctx); err != nil {
 		return nil, err
 	}
@@ -248,7 +248,7 @@ func (o *storyOptions) again(ctx context.Context, versions map[chronicle.Subject
 }
 
 // listen tells the events of one object. When the API server has forgotten where it was, it reads all of them again.
-func (o *storyOptions) listen(ctx context.Context, of chronicle.Subject, version string, heard chan<- news) {
+func (o *teller) listen(ctx context.Context, of chronicle.Subject, version string, heard chan<- news) {
 	tell := func(n news) error {
 		select {
 		case heard <- n:
@@ -283,15 +283,15 @@ func (o *storyOptions) listen(ctx context.Context, of chronicle.Subject, version
 }
 
 // print writes entries that have not been written yet.
-func (o *storyOptions) print(entries []chronicle.Entry) error {
-	if !o.output.isText() {
+func (o *teller) print(entries []chronicle.Entry) error {
+	if !o.Output.IsText() {
 		d := chronicle.Document{Items: []chronicle.Happened{}}
 		for i := range entries {
 			if o.isNew(entries[i].Row()) {
 				d.Items = append(d.Items, entries[i].Happened())
 			}
 		}
-		return o.output.write(o.cmd.OutOrStdout(), d)
+		return o.Output.Write(o.Out, d)
 	}
 	var rows []page.Row
 	for i := range entries {
@@ -299,11 +299,11 @@ func (o *storyOptions) print(entries []chronicle.Entry) error {
 			rows = append(rows, row)
 		}
 	}
-	return o.list.Write(o.cmd.OutOrStdout(), rows)
+	return o.list.Write(o.Out, rows)
 }
 
 // isNew returns whether a line has not been there yet, and keeps in mind that it has.
-func (o *storyOptions) isNew(row page.Row) bool {
+func (o *teller) isNew(row page.Row) bool {
 	line := strings.Join(row.Cells, "\n")
 	if o.shown[line] {
 		return false

@@ -89,7 +89,7 @@ func TestStoryAreFollowed(t *testing.T) {
 	h := newSmallHub(t, smallFleet(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	cmd, out := newCommand(), &heard{}
+	cmd, out := newCommand(made), &heard{}
 	cmd.SetArgs([]string{"events", "edge3", "cert-manager", "--follow"})
 	cmd.SetOut(out)
 	ended := make(chan error, 1)
@@ -120,7 +120,7 @@ func TestStoryAreFollowed(t *testing.T) {
 	wait("it happened")
 	wait("InstallSucceeded: installed")
 	wait(`add-on "cert-manager"`)
-	time.Sleep(again + again/2) // it looks once more, and finds nothing new
+	time.Sleep(readEvery + readEvery/2) // it looks once more, and finds nothing new
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

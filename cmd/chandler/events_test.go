@@ -63,7 +63,7 @@ func TestEventsAreFollowed(t *testing.T) {
 	h := newSmallHub(t, smallFleet(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	cmd, out := newCommand(), &heard{}
+	cmd, out := newCommand(made), &heard{}
 	cmd.SetArgs([]string{"events", "edge1", "--follow"})
 	cmd.SetOut(out)
 	ended := make(chan error, 1)

@@ -7,9 +7,14 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/hub"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/chandler-hub/chandler/internal/explain"
 	"github.com/chandler-hub/chandler/internal/live"
@@ -17,13 +22,15 @@ import (
 
 // explainOptions are the flags of `chandler explain`.
 type explainOptions struct {
-	genericiooptions.IOStreams
-	hubOptions
-	tree   bool
-	output output
+	hub.Connection
+	terminal.Streams
+	// Args are a cluster, and maybe one of its add-ons.
+	Args   []string
+	Tree   bool
+	Output command.Format
 }
 
-func explainCommand() *cobra.Command {
+func explainCommand(from *factory.Factory, run func(context.Context, *explainOptions) error) *cobra.Command {
 	o := &explainOptions{}
 	cmd := &cobra.Command{
 		Use:   "explain CLUSTER [ADDON]",
@@ -37,7 +44,7 @@ CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces
   chandler explain tenants/tenant1 cert-manager
   chandler explain tenant1 --tree`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if o.tree && len(args) == 2 {
+			if o.Tree && len(args) == 2 {
 				return errors.New("explain: --tree is of a whole cluster: leave out the add-on, or --tree")
 			}
 			if len(args) < 1 || len(args) > 2 {
@@ -46,95 +53,100 @@ CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.IOStreams = genericiooptions.IOStreams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), ErrOut: cmd.ErrOrStderr()}
-			return o.run(cmd, args)
+			o.Streams, o.Args = terminal.Of(cmd), args
+			if run != nil {
+				return run(cmd.Context(), o)
+			}
+			return o.run(cmd.Context())
 		},
 	}
-	o.add(cmd)
-	o.addIdentity(cmd)
-	cmd.Flags().BoolVar(&o.tree, "tree", false, "show sets, add-ons and Flux objects as a tree")
-	o.output.addOutput(cmd)
-	wants(cmd, func() error {
-		if o.tree && !o.output.isText() {
+	o.AddFlags(cmd, from)
+	o.AddIdentity(cmd)
+	cmd.Flags().BoolVar(&o.Tree, "tree", false, "show sets, add-ons and Flux objects as a tree")
+	o.Output.AddFlag(cmd)
+	command.Wants(cmd, func() error {
+		if o.Tree && !o.Output.IsText() {
 			return errors.New("explain: --tree is text: leave out -o, or --tree")
 		}
 		return nil
 	})
-	cmd.ValidArgsFunction = o.completeAddon
+	cmd.ValidArgsFunction = o.CompleteAddon
+	exit.Means(cmd, "", "no such cluster or add-on")
 	return cmd
 }
 
-func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
-	if err := o.ask(cmd); err != nil {
+func (o *explainOptions) run(ctx context.Context) error {
+	if err := o.Ask(ctx); err != nil {
 		return err
 	}
-	if o.tree {
-		return o.showTree(cmd.Context(), args[0])
+	if o.Tree {
+		return o.showTree(ctx)
 	}
-	in, err := o.input(cmd.Context(), args[0])
+	in, err := o.input(ctx)
 	if err != nil {
 		return err
 	}
-	if len(args) == 1 {
+	if len(o.Args) == 1 {
 		report := explain.Cluster(in)
-		if !o.output.isText() {
-			return o.output.write(o.Out, report)
+		if !o.Output.IsText() {
+			return o.Output.Write(o.Out, report)
 		}
 		return report.Print(o.Out)
 	}
-	report, err := explain.Addon(in, args[1])
+	report, err := explain.Addon(in, o.Args[1])
 	if err != nil {
 		return err
 	}
-	if !o.output.isText() {
-		return o.output.write(o.Out, report)
+	if !o.Output.IsText() {
+		return o.Output.Write(o.Out, report)
 	}
 	return report.Print(o.Out)
 }
 
 // input reads a cluster. Who may not read all namespaces gets what his own has: that of -n, or of the kubeconfig's context.
-func (o *explainOptions) input(ctx context.Context, name string) (*explain.Input, error) {
-	own, err := ownNamespace(o.flags)
+func (o *explainOptions) input(ctx context.Context) (*explain.Input, error) {
+	name := o.Args[0]
+	own, err := hub.OwnNamespace(o.Flags)
 	if err != nil {
 		return nil, err
 	}
-	o.reader.Own = own
-	reg, err := o.reader.Find(ctx, name, *o.flags.Namespace)
-	if apierrors.IsForbidden(err) && *o.flags.Namespace == "" && !strings.Contains(name, "/") {
-		if there, failed := o.reader.Find(ctx, name, own); failed == nil {
-			sayNarrow(o.ErrOut, "ClusterRegistrations", own)
+	o.Reader.Own = own
+	reg, err := o.Reader.Find(ctx, name, *o.Flags.Namespace)
+	if apierrors.IsForbidden(err) && *o.Flags.Namespace == "" && !strings.Contains(name, "/") {
+		if there, failed := o.Reader.Find(ctx, name, own); failed == nil {
+			hub.SayNarrow(o.ErrOut, "ClusterRegistrations", own)
 			reg, err = there, nil
 		}
 	}
 	if err == nil {
-		return o.reader.Cluster(ctx, reg, now())
+		return o.Reader.Cluster(ctx, reg, o.Now())
 	}
 	if !apierrors.IsForbidden(err) {
 		return nil, err
 	}
-	in, failed := o.reader.OwnCluster(ctx, o.client, own, name, now())
+	in, failed := o.Reader.OwnCluster(ctx, o.Client, own, name, o.Now())
 	switch {
 	case errors.Is(failed, live.ErrSeveral):
 		return nil, failed
 	case failed != nil || in == nil:
 		return nil, err // that of the registrations names what is missing
 	}
-	sayLine(o.ErrOut, "cannot list ClusterRegistrations: showing what the AddonDeliveries in namespace %s say", own)
+	terminal.Say(o.ErrOut, "cannot list ClusterRegistrations: showing what the AddonDeliveries in namespace %s say", own)
 	return in, nil
 }
 
 // showTree shows what a cluster has as a tree. It reads what is delivered there, and nothing else.
-func (o *explainOptions) showTree(ctx context.Context, name string) error {
-	reg, err := o.reader.Find(ctx, name, *o.flags.Namespace)
+func (o *explainOptions) showTree(ctx context.Context) error {
+	reg, err := o.Reader.Find(ctx, o.Args[0], *o.Flags.Namespace)
 	if err != nil {
 		return err
 	}
-	t, notes, err := o.reader.Tree(ctx, reg, now())
+	t, notes, err := o.Reader.Tree(ctx, reg, o.Now())
 	if err != nil {
 		return err
 	}
 	for _, n := range notes {
-		sayLine(o.ErrOut, "Note: %s", n)
+		terminal.Say(o.ErrOut, "Note: %s", n)
 	}
 	return t.Tree().Print(o.Out)
 }

@@ -3,8 +3,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
-	"time"
+
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/hub"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
 
 	"github.com/spf13/cobra"
 
@@ -14,17 +20,24 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-func exportCommand() *cobra.Command {
+func exportCommand(from *factory.Factory, run func(context.Context, *exportOptions) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "export",
 		Short:   "Export the fleet to a file",
 		Example: `  chandler export fleet > fleet.yaml`,
 	}
-	return group(cmd, exportFleetCommand())
+	exit.Means(cmd, "", "something could not be read or written")
+	return command.Group(cmd, exportFleetCommand(from, run))
 }
 
-func exportFleetCommand() *cobra.Command {
-	o := &hubOptions{}
+// exportOptions are the flags of `chandler export fleet`.
+type exportOptions struct {
+	hub.Connection
+	terminal.Streams
+}
+
+func exportFleetCommand(from *factory.Factory, run func(context.Context, *exportOptions) error) *cobra.Command {
+	o := &exportOptions{}
 	cmd := &cobra.Command{
 		Use:   "fleet",
 		Short: "Export the clusters of a hub, for chandler diff --fleet",
@@ -33,39 +46,45 @@ flags, and the ConfigMaps that sets use. Of Secrets it writes the names of keys 
 needs no access to the hub.`,
 		Example: `  chandler export fleet > fleet.yaml
   chandler diff -f addons/ --against main --fleet fleet.yaml`,
-		Args: onlyFlags,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.exportFleet(cmd) },
+		Args: command.OnlyFlags,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Streams = terminal.Of(cmd)
+			if run != nil {
+				return run(cmd.Context(), o)
+			}
+			return o.run(cmd.Context())
+		},
 	}
-	o.add(cmd)
-	o.addShared(cmd)
+	o.AddFlags(cmd, from)
+	o.AddShared(cmd)
 	cmd.Flags().Lookup("namespace").Hidden = true // a fleet is that of all namespaces
 	return cmd
 }
 
-func (o *hubOptions) exportFleet(cmd *cobra.Command) error {
-	from, err := o.hub(cmd)
+func (o *exportOptions) run(ctx context.Context) error {
+	from, err := o.Fleet(ctx)
 	if err != nil {
 		return err
 	}
-	fleet, err := preview.NewFleet(from.Objects, o.reader.Hub.Origins)
+	fleet, err := preview.NewFleet(from.Objects, o.Reader.Hub.Origins)
 	if err != nil {
 		return err
 	}
 	fleet.ReadBy(from.Document)
-	now := time.Now()
+	now := o.Now()
 	// Which ConfigMaps sets refer to may depend on the cluster: so everything is rendered once. What is wrong is no matter here.
-	preview.Render(fleet, preview.Options{Shared: o.reader.Hub, Now: now})
+	preview.Render(fleet, preview.Options{Shared: o.Reader.Hub, Now: now})
 	for _, n := range from.Notes {
-		sayLine(cmd.ErrOrStderr(), "warning: %s", n)
+		terminal.Say(o.ErrOut, "warning: %s", n)
 	}
-	s := snapshot.Of(from.Objects, from.Documents, hubconfig.OnlyShared(o.reader.Published(cmd.Context(), o.hubNamespace)), now)
+	s := snapshot.Of(from.Objects, from.Documents, hubconfig.OnlyShared(o.Reader.Published(ctx, o.HubNamespace)), now)
 	raw, err := s.Write()
 	if err != nil {
 		return err
 	}
-	if _, err := cmd.OutOrStdout().Write(raw); err != nil {
+	if _, err := o.Out.Write(raw); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
-	sayLine(cmd.ErrOrStderr(), "exported %s", status.Count(len(s.Registrations), "cluster"))
+	terminal.Say(o.ErrOut, "exported %s", status.Count(len(s.Registrations), "cluster"))
 	return nil
 }

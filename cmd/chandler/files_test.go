@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+
 	"github.com/spf13/cobra"
 )
 
@@ -46,7 +49,7 @@ func TestUseless(t *testing.T) {
 			words[i] = strings.Trim(words[i], "'")
 		}
 		_, err := run(words...)
-		if code, text := told(err); err == nil || code != uncertain || !strings.Contains(text, tc.want) {
+		if code, text := exit.Told(err); err == nil || code != exit.Uncertain || !strings.Contains(text, tc.want) {
 			t.Errorf("%s: exit code %d, %s; want %s", tc.args, code, text, tc.want)
 		}
 	}
@@ -54,7 +57,7 @@ func TestUseless(t *testing.T) {
 
 // TestTimeoutZero: --timeout 0 is without an end, wherever there is a --timeout, and says so.
 func TestTimeoutZero(t *testing.T) {
-	ctx, cancel := limited(t.Context(), 0)
+	ctx, cancel := command.Limited(t.Context(), 0)
 	defer cancel()
 	if _, ends := ctx.Deadline(); ends {
 		t.Error("it ends")
@@ -66,7 +69,7 @@ func TestTimeoutZero(t *testing.T) {
 			return
 		}
 		n++
-		if _, same := f.Value.(*patience); !same || !strings.Contains(f.Usage, "0 is without an end") {
+		if _, same := f.Value.(*command.Patience); !same || !strings.Contains(f.Usage, "0 is without an end") {
 			t.Errorf("its --timeout is one of its own: %s", f.Usage)
 		}
 	})

@@ -3,13 +3,19 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/hub"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -17,7 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/page"
 )
 
-func getCommand() *cobra.Command {
+func getCommand(from *factory.Factory, run func(context.Context, *getOptions) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get",
 		Short: "List clusters, sets, add-ons, and what is outdated",
@@ -27,60 +33,61 @@ fleet is fine.`,
   chandler get addons tenant1
   chandler get sets -n flux-system -w`,
 	}
-	return group(cmd, getAddonsCommand(), getClustersCommand(), getOutdatedCommand(), getSetsCommand())
+	exit.Means(cmd, "", "something that you named does not exist; the rest is printed")
+	return command.Group(cmd, getAddonsCommand(from, run), getClustersCommand(from, run), getOutdatedCommand(from, nil), getSetsCommand(from, run))
 }
 
 // getOptions are the flags of `chandler get`.
 type getOptions struct {
-	flags                        *genericclioptions.ConfigFlags
-	output, selector             string
-	all, watch, failed, noHeader bool
-	// set and addon are for add-ons alone.
-	set, addon string
+	hub.Connection
+	terminal.Streams
+	// Args are names.
+	Args                         []string
+	Output, Selector             string
+	All, Watch, Failed, NoHeader bool
+	// Set and Addon are for add-ons alone.
+	Set, Addon string
+	kind       kindToGet
 }
 
 // outputs are the forms of output.
 var outputs = []string{"", "wide", "json", "yaml", "name"}
 
-func newGet(cmd *cobra.Command, kind kindToGet, selects string) *getOptions {
-	o := &getOptions{flags: kubectlFlags()}
+func newGet(cmd *cobra.Command, from *factory.Factory, run func(context.Context, *getOptions) error, kind kindToGet, selects string) *getOptions {
+	o := &getOptions{kind: kind}
+	o.AddFlags(cmd, from)
 	f := cmd.Flags()
-	addKubectl(f, o.flags)
-	f.BoolVarP(&o.all, "all-namespaces", "A", false, "look in all namespaces (the default)")
-	f.StringVarP(&o.output, "output", "o", "", "output format: wide, json, yaml or name (default: a table)")
-	f.BoolVarP(&o.watch, "watch", "w", false, "watch for changes")
-	f.StringVarP(&o.selector, "selector", "l", "", "show only "+selects+", such as tier=prod,region!=eu")
-	f.BoolVar(&o.failed, "failed", false, "show only what needs attention")
-	f.BoolVar(&o.noHeader, "no-headers", false, "print no header")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.run(cmd, kind, args) }
-	cmd.ValidArgsFunction = completeNames(o.flags, kind.names, true)
-	complete(cmd, "output", cobra.FixedCompletions(outputs[1:], cobra.ShellCompDirectiveNoFileComp))
+	f.BoolVarP(&o.All, "all-namespaces", "A", false, "look in all namespaces (the default)")
+	f.StringVarP(&o.Output, "output", "o", "", "output format: wide, json, yaml or name (default: a table)")
+	f.BoolVarP(&o.Watch, "watch", "w", false, "watch for changes")
+	f.StringVarP(&o.Selector, "selector", "l", "", "show only "+selects+", such as tier=prod,region!=eu")
+	f.BoolVar(&o.Failed, "failed", false, "show only what needs attention")
+	f.BoolVar(&o.NoHeader, "no-headers", false, "print no header")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.Streams, o.Args = terminal.Of(cmd), args
+		if run != nil {
+			return run(cmd.Context(), o)
+		}
+		return o.run(cmd.Context())
+	}
+	cmd.ValidArgsFunction = o.CompleteNames(kind.names, true)
+	command.Complete(cmd, "output", cobra.FixedCompletions(outputs[1:], cobra.ShellCompDirectiveNoFileComp))
 	return o
 }
 
 // check returns what is wrong with the flags.
-func (o *getOptions) check(kind kindToGet, args []string) error {
+func (o *getOptions) check() error {
 	switch {
-	case !slices.Contains(outputs, o.output):
-		return fmt.Errorf("get %s: there is no output %q: write -o wide, json, yaml or name", kind.what, o.output)
-	case o.all && *o.flags.Namespace != "":
-		return fmt.Errorf("get %s: write -n for one namespace, or -A for all, and not both", kind.what)
-	case o.watch && o.output != "" && o.output != "wide":
-		return fmt.Errorf("get %s: --watch prints lines of a table: leave out -o %s", kind.what, o.output)
-	case o.watch && len(args) > 1:
-		return fmt.Errorf("get %s: --watch follows one name, or all: leave out the names", kind.what)
+	case !slices.Contains(outputs, o.Output):
+		return fmt.Errorf("get %s: there is no output %q: write -o wide, json, yaml or name", o.kind.what, o.Output)
+	case o.All && *o.Flags.Namespace != "":
+		return fmt.Errorf("get %s: write -n for one namespace, or -A for all, and not both", o.kind.what)
+	case o.Watch && o.Output != "" && o.Output != "wide":
+		return fmt.Errorf("get %s: --watch prints lines of a table: leave out -o %s", o.kind.what, o.Output)
+	case o.Watch && len(o.Args) > 1:
+		return fmt.Errorf("get %s: --watch follows one name, or all: leave out the names", o.kind.what)
 	}
-	return checkNames("get "+kind.what, args)
-}
-
-// checkNames returns an error for what cannot be NAME or NAMESPACE/NAME.
-func checkNames(command string, args []string) error {
-	for _, a := range args {
-		if ns, name, both := strings.Cut(a, "/"); ns == "" || both && (name == "" || strings.Contains(name, "/")) {
-			return &exit{uncertain, fmt.Errorf("%s: %q is not a name: write NAME or NAMESPACE/NAME", command, a)}
-		}
-	}
-	return nil
+	return hub.CheckNames("get "+o.kind.what, o.Args)
 }
 
 // kindToGet is one of the kinds that `chandler get` lists.
@@ -105,7 +112,7 @@ type item struct {
 	name   string
 }
 
-func getClustersCommand() *cobra.Command {
+func getClustersCommand(from *factory.Factory, run func(context.Context, *getOptions) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "clusters [NAME...]",
 		Aliases: []string{"cluster", "clusterregistrations", "clusterregistration", "clreg"},
@@ -116,17 +123,17 @@ its add-ons are Ready. --failed lists clusters that do not answer, have no valid
   chandler get clusters --failed -w
   chandler get clusters tenants/tenant1 -o yaml`,
 	}
-	newGet(cmd, kindToGet{
+	newGet(cmd, from, run, kindToGet{
 		what: "clusters", one: "cluster", kinds: "ClusterRegistrations", names: "ClusterRegistration", columns: listing.ClusterColumns,
 		list: func() client.ObjectList { return &hubv1.ClusterRegistrationList{} },
-		items: func(_ *getOptions, object client.Object) []item {
-			return []item{{row: listing.Cluster(object.(*hubv1.ClusterRegistration), now()), object: object}}
+		items: func(o *getOptions, object client.Object) []item {
+			return []item{{row: listing.Cluster(object.(*hubv1.ClusterRegistration), o.Now()), object: object}}
 		},
 	}, "clusters with these labels")
 	return cmd
 }
 
-func getSetsCommand() *cobra.Command {
+func getSetsCommand(from *factory.Factory, run func(context.Context, *getOptions) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "sets [NAME...]",
 		Aliases: []string{"set", "addonsets", "addonset", "aset"},
@@ -137,17 +144,17 @@ the state of the rollout. --failed lists sets that do not compile, that failed o
   chandler get sets cert-manager -n flux-system -w
   chandler get sets --failed -o name`,
 	}
-	newGet(cmd, kindToGet{
+	newGet(cmd, from, run, kindToGet{
 		what: "sets", one: "set", kinds: "AddonSets", names: "AddonSet", columns: listing.SetColumns,
 		list: func() client.ObjectList { return &hubv1.AddonSetList{} },
-		items: func(_ *getOptions, object client.Object) []item {
-			return []item{{row: listing.Set(object.(*hubv1.AddonSet), now()), object: object}}
+		items: func(o *getOptions, object client.Object) []item {
+			return []item{{row: listing.Set(object.(*hubv1.AddonSet), o.Now()), object: object}}
 		},
 	}, "sets with these labels")
 	return cmd
 }
 
-func getAddonsCommand() *cobra.Command {
+func getAddonsCommand(from *factory.Factory, run func(context.Context, *getOptions) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "addons [CLUSTER...]",
 		Aliases: []string{"addon"},
@@ -159,14 +166,14 @@ of somebody else in their place. -o name prints the Flux objects.`,
   chandler get addons --addon cert-manager -o wide
   chandler get addons -l tier=prod --failed -w`,
 	}
-	o := newGet(cmd, kindToGet{
+	o := newGet(cmd, from, run, kindToGet{
 		what: "add-ons", one: "cluster", kinds: "AddonDeliveries", names: "ClusterRegistration", columns: listing.AddonColumns, byCluster: true,
 		list:  func() client.ObjectList { return &hubv1.AddonDeliveryList{} },
 		items: addonItems,
 	}, "add-ons on clusters with these labels")
-	cmd.Flags().StringVar(&o.set, "set", "", "show only add-ons of this set, NAME or NAMESPACE/NAME")
-	cmd.Flags().StringVar(&o.addon, "addon", "", "show only add-ons with this name")
-	complete(cmd, "set", completeNames(o.flags, "AddonSet", true))
+	cmd.Flags().StringVar(&o.Set, "set", "", "show only add-ons of this set, NAME or NAMESPACE/NAME")
+	cmd.Flags().StringVar(&o.Addon, "addon", "", "show only add-ons with this name")
+	command.Complete(cmd, "set", o.CompleteNames("AddonSet", true))
 	return cmd
 }
 
@@ -175,8 +182,8 @@ var groups = map[string]string{"HelmRelease": "helm.toolkit.fluxcd.io", "Kustomi
 
 func addonItems(o *getOptions, object client.Object) []item {
 	var out []item
-	for _, a := range listing.Addons(object.(*hubv1.AddonDelivery), o.addon) {
-		it := item{row: a.Row(now()), object: a}
+	for _, a := range listing.Addons(object.(*hubv1.AddonDelivery), o.Addon) {
+		it := item{row: a.Row(o.Now()), object: a}
 		if a.Object != "" {
 			it.name = strings.ToLower(a.Kind) + "." + groups[a.Kind] + "/" + a.Object
 		}

@@ -3,16 +3,17 @@
 package main
 
 import (
+	"context"
 	"maps"
 	"slices"
 
-	"github.com/spf13/cobra"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // follow lists, and then writes each line that changes. When the API server has forgotten where it was, it lists again.
-func (g *getter) follow(cmd *cobra.Command, q question) error {
-	ctx := cmd.Context()
+func (g *getter) follow(ctx context.Context, q question) error {
 	for first := true; ctx.Err() == nil; first = false {
 		there := map[string]bool{}
 		version, err := q.Pages(ctx, func(objects []client.Object) error {
@@ -24,7 +25,7 @@ func (g *getter) follow(cmd *cobra.Command, q question) error {
 			return g.changes(q, objects)
 		})
 		if err == nil && first && g.count == 0 {
-			err = g.nothing(cmd, q, len(there))
+			err = g.nothing(ctx, q, len(there))
 		}
 		if err == nil {
 			maps.DeleteFunc(g.seen, func(key, _ string) bool { return !there[key] })
@@ -43,13 +44,13 @@ func (g *getter) follow(cmd *cobra.Command, q question) error {
 }
 
 // nothing says that there is nothing to show yet. A name that does not exist is an error.
-func (g *getter) nothing(cmd *cobra.Command, q question, there int) error {
+func (g *getter) nothing(ctx context.Context, q question, there int) error {
 	if q.arg != "" && there == 0 {
-		if err := g.absent(cmd.Context(), q); err != nil {
+		if err := g.absent(ctx, q); err != nil {
 			return err
 		}
 	}
-	sayLine(cmd.ErrOrStderr(), "%s", g.none())
+	terminal.Say(g.ErrOut, "%s", g.none())
 	return nil
 }
 

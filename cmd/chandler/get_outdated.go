@@ -8,6 +8,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/hub"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,15 +26,18 @@ import (
 
 // outdatedOptions are the flags of `chandler get outdated`.
 type outdatedOptions struct {
-	hubOptions
-	output            string
-	current, noHeader bool
+	hub.Connection
+	terminal.Streams
+	// Args are the names of sets.
+	Args                  []string
+	Output                string
+	ShowCurrent, NoHeader bool
 }
 
 // outdatedOutputs are the forms of its output: an item is no object with a name.
 var outdatedOutputs = []string{"", "wide", "json", "yaml"}
 
-func getOutdatedCommand() *cobra.Command {
+func getOutdatedCommand(from *factory.Factory, run func(context.Context, *outdatedOptions) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "outdated [SET...]",
 		Short: "List upstream versions that no revision holds yet",
@@ -41,70 +50,73 @@ version (Fixed). It shows what Flux has read, and asks no registry.`,
   chandler get outdated --show-current -o json`,
 	}
 	o := &outdatedOptions{}
-	o.add(cmd)
-	o.addShared(cmd)
-	o.addAll(cmd)
+	o.AddFlags(cmd, from)
+	o.AddShared(cmd)
+	o.AddAll(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&o.output, "output", "o", "", "output format: wide, json or yaml (default: a table)")
-	f.BoolVar(&o.current, "show-current", false, "show what is up to date or fixed, too")
-	f.BoolVar(&o.noHeader, "no-headers", false, "print no header")
-	cmd.RunE = o.run
-	cmd.ValidArgsFunction = completeNames(o.flags, "AddonSet", true)
-	complete(cmd, "output", cobra.FixedCompletions(outdatedOutputs[1:], cobra.ShellCompDirectiveNoFileComp))
+	f.StringVarP(&o.Output, "output", "o", "", "output format: wide, json or yaml (default: a table)")
+	f.BoolVar(&o.ShowCurrent, "show-current", false, "show what is up to date or fixed, too")
+	f.BoolVar(&o.NoHeader, "no-headers", false, "print no header")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.Streams, o.Args = terminal.Of(cmd), args
+		if run != nil {
+			return run(cmd.Context(), o)
+		}
+		return o.run(cmd.Context())
+	}
+	cmd.ValidArgsFunction = o.CompleteNames("AddonSet", true)
+	command.Complete(cmd, "output", cobra.FixedCompletions(outdatedOutputs[1:], cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func (o *outdatedOptions) run(cmd *cobra.Command, args []string) error {
-	if err := o.oneOrAll(cmd); err != nil {
+func (o *outdatedOptions) run(ctx context.Context) error {
+	if !slices.Contains(outdatedOutputs, o.Output) {
+		return exit.Wrong(fmt.Errorf("get outdated: there is no output %q: write -o wide, json or yaml", o.Output))
+	}
+	if err := hub.CheckNames("get outdated", o.Args); err != nil {
 		return err
 	}
-	if !slices.Contains(outdatedOutputs, o.output) {
-		return &exit{uncertain, fmt.Errorf("get outdated: there is no output %q: write -o wide, json or yaml", o.output)}
-	}
-	if err := checkNames("get outdated", args); err != nil {
+	if err := o.Ask(ctx); err != nil {
 		return err
 	}
-	if err := o.ask(cmd); err != nil {
-		return err
-	}
-	upstream := &live.Upstream{Reader: &o.reader, Now: now()}
-	all, missing, err := o.read(cmd, upstream, args)
+	upstream := &live.Upstream{Reader: &o.Reader, Now: o.Now()}
+	all, missing, err := o.read(ctx, upstream, o.Args)
 	if err != nil {
 		return err
 	}
 	for _, note := range upstream.Notes {
-		sayLine(cmd.ErrOrStderr(), "Note: %s", note)
+		terminal.Say(o.ErrOut, "Note: %s", note)
 	}
-	if err := o.show(cmd, all); err != nil {
+	if err := o.show(all); err != nil {
 		return err
 	}
 	if missing {
-		return &exit{code: failed} // it has been said
+		return exit.Silent(exit.Failed) // it has been said
 	}
 	return nil
 }
 
 // read reads what the sets with some names follow; all sets if there is no name. A name that does not exist is said.
-func (o *outdatedOptions) read(cmd *cobra.Command, upstream *live.Upstream, names []string) (all []outdated.Item, missing bool, err error) {
+func (o *outdatedOptions) read(ctx context.Context, upstream *live.Upstream, names []string) (all []outdated.Item, missing bool, err error) {
 	all = []outdated.Item{}
 	if len(names) == 0 {
-		_, err = o.take(cmd, upstream, *o.flags.Namespace, "", &all)
+		_, err = o.take(ctx, upstream, *o.Flags.Namespace, "", &all)
 		return all, false, err
 	}
 	for _, arg := range names {
-		namespace, name := *o.flags.Namespace, arg
+		namespace, name := *o.Flags.Namespace, arg
 		if ns, rest, both := strings.Cut(arg, "/"); both {
 			if namespace != "" && namespace != ns {
-				return nil, false, &exit{uncertain, fmt.Errorf("set %s is not in namespace %q: leave out -n, or write the name alone", arg, namespace)}
+				return nil, false, exit.Wrong(fmt.Errorf("set %s is not in namespace %q: leave out -n, or write the name alone", arg, namespace))
 			}
 			namespace, name = ns, rest
 		}
-		found, err := o.take(cmd, upstream, namespace, name, &all)
+		found, err := o.take(ctx, upstream, namespace, name, &all)
 		if err != nil {
 			return nil, false, err
 		}
 		if found == 0 {
-			sayLine(cmd.ErrOrStderr(), "chandler: there is no set %q: chandler get sets lists them", arg)
+			terminal.Say(o.ErrOut, "chandler: there is no set %q: chandler get sets lists them", arg)
 			missing = true
 		}
 	}
@@ -112,24 +124,24 @@ func (o *outdatedOptions) read(cmd *cobra.Command, upstream *live.Upstream, name
 }
 
 // take adds what the sets of a namespace, or of all, follow. Who may not list all gets that of his own.
-func (o *outdatedOptions) take(cmd *cobra.Command, upstream *live.Upstream, namespace, name string, to *[]outdated.Item) (int, error) {
-	found, err := o.pages(cmd.Context(), upstream, namespace, name, to)
+func (o *outdatedOptions) take(ctx context.Context, upstream *live.Upstream, namespace, name string, to *[]outdated.Item) (int, error) {
+	found, err := o.pages(ctx, upstream, namespace, name, to)
 	if !apierrors.IsForbidden(err) || namespace != "" {
 		return found, err
 	}
-	own, err := ownNamespace(o.flags)
+	own, err := hub.OwnNamespace(o.Flags)
 	if err != nil {
 		return 0, err
 	}
-	if found, err = o.pages(cmd.Context(), upstream, own, name, to); err == nil {
-		sayNarrow(cmd.ErrOrStderr(), "AddonSets", own)
+	if found, err = o.pages(ctx, upstream, own, name, to); err == nil {
+		hub.SayNarrow(o.ErrOut, "AddonSets", own)
 	}
 	return found, err
 }
 
 func (o *outdatedOptions) pages(ctx context.Context, upstream *live.Upstream, namespace, name string,
 	to *[]outdated.Item) (found int, err error) {
-	q := &live.Query{Client: o.client, Kinds: "AddonSets", Namespace: namespace,
+	q := &live.Query{Client: o.Client, Kinds: "AddonSets", Namespace: namespace,
 		List: func() client.ObjectList { return &hubv1.AddonSetList{} }}
 	if name != "" {
 		q.Options = []client.ListOption{client.MatchingFields{"metadata.name": name}}
@@ -148,7 +160,7 @@ func (o *outdatedOptions) pages(ctx context.Context, upstream *live.Upstream, na
 				return err
 			}
 			for i := range items {
-				if o.current || !items[i].Current() {
+				if o.ShowCurrent || !items[i].Current() {
 					*to = append(*to, items[i])
 				}
 			}
@@ -158,22 +170,22 @@ func (o *outdatedOptions) pages(ctx context.Context, upstream *live.Upstream, na
 	return found, err
 }
 
-func (o *outdatedOptions) show(cmd *cobra.Command, all []outdated.Item) error {
-	if o.output == "json" || o.output == "yaml" {
-		return output(o.output).write(cmd.OutOrStdout(), items[outdated.Item]{all})
+func (o *outdatedOptions) show(all []outdated.Item) error {
+	if o.Output == "json" || o.Output == "yaml" {
+		return command.Format(o.Output).Write(o.Out, command.Items[outdated.Item]{Items: all})
 	}
 	if len(all) == 0 {
-		sayLine(cmd.ErrOrStderr(), "Nothing is outdated or floats. --show-current shows what the sets have.")
+		terminal.Say(o.ErrOut, "Nothing is outdated or floats. --show-current shows what the sets have.")
 		return nil
 	}
-	wide := o.output == "wide"
-	list := &page.List{Columns: outdated.Columns, Wide: wide, NoHeaders: o.noHeader, Colour: coloured(cmd.OutOrStdout())}
-	if *o.flags.Namespace != "" {
+	wide := o.Output == "wide"
+	list := &page.List{Columns: outdated.Columns, Wide: wide, NoHeaders: o.NoHeader, Colour: terminal.Coloured(o.Out)}
+	if *o.Flags.Namespace != "" {
 		list.Without = "Namespace"
 	}
 	var rows []page.Row
 	for i := range all {
-		rows = append(rows, all[i].Row(now(), wide))
+		rows = append(rows, all[i].Row(o.Now(), wide))
 	}
-	return list.Write(cmd.OutOrStdout(), rows)
+	return list.Write(o.Out, rows)
 }

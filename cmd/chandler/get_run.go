@@ -9,9 +9,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -26,8 +27,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/page"
 )
 
-var now = time.Now
-
 // question is one thing to ask the API server, and which of the answers are meant.
 type question struct {
 	live.Query
@@ -38,8 +37,6 @@ type question struct {
 // getter asks, and writes.
 type getter struct {
 	*getOptions
-	kind   kindToGet
-	client client.WithWatch
 	out    io.Writer
 	table  *page.List
 	stream *listing.Stream
@@ -51,47 +48,47 @@ type getter struct {
 	count int
 }
 
-func (o *getOptions) run(cmd *cobra.Command, kind kindToGet, args []string) error {
-	if err := o.check(kind, args); err != nil {
-		return &exit{uncertain, err}
+func (o *getOptions) run(ctx context.Context) error {
+	if err := o.check(); err != nil {
+		return exit.Wrong(err)
 	}
-	c, err := connectTo(cmd.Context(), o.flags)
-	if err != nil {
+	if err := o.Connect(ctx); err != nil {
 		return err
 	}
-	g := &getter{getOptions: o, kind: kind, client: c, out: cmd.OutOrStdout(), seen: map[string]string{}}
-	g.table = &page.List{Columns: kind.columns, Wide: o.output == "wide", NoHeaders: o.noHeader, Colour: coloured(g.out)}
-	if *o.flags.Namespace != "" {
+	kind := o.kind
+	g := &getter{getOptions: o, out: o.Out, seen: map[string]string{}}
+	g.table = &page.List{Columns: kind.columns, Wide: o.Output == "wide", NoHeaders: o.NoHeader, Colour: terminal.Coloured(g.out)}
+	if *o.Flags.Namespace != "" {
 		g.table.Without = "Namespace"
 	}
-	if o.output == "json" || o.output == "yaml" {
-		g.single = len(args) == 1 && !kind.byCluster
-		g.stream = &listing.Stream{W: g.out, YAML: o.output == "yaml", Plain: kind.byCluster}
+	if o.Output == "json" || o.Output == "yaml" {
+		g.single = len(o.Args) == 1 && !kind.byCluster
+		g.stream = &listing.Stream{W: g.out, YAML: o.Output == "yaml", Plain: kind.byCluster}
 	}
-	questions, err := g.questions(cmd.Context(), args)
+	questions, err := g.questions(ctx)
 	if err != nil {
 		return err
 	}
-	if o.watch {
-		return g.follow(cmd, questions[0])
+	if o.Watch {
+		return g.follow(ctx, questions[0])
 	}
-	return g.answer(cmd, questions)
+	return g.answer(ctx, questions)
 }
 
 // answer lists what is asked for, once.
-func (g *getter) answer(cmd *cobra.Command, questions []question) error {
+func (g *getter) answer(ctx context.Context, questions []question) error {
 	missing := false
 	for _, q := range questions {
-		_, found, err := g.ask(cmd.Context(), q)
+		_, found, err := g.ask(ctx, q)
 		if apierrors.IsForbidden(err) && g.count == 0 {
-			found, err = g.askOwn(cmd, q, err)
+			found, err = g.askOwn(ctx, q, err)
 		}
 		if err != nil {
 			return err
 		}
 		if found == 0 && q.arg != "" {
-			if err := g.absent(cmd.Context(), q); err != nil {
-				sayLine(cmd.ErrOrStderr(), "chandler: %s", err)
+			if err := g.absent(ctx, q); err != nil {
+				terminal.Say(g.ErrOut, "chandler: %s", err)
 				missing = true
 			}
 		}
@@ -103,11 +100,11 @@ func (g *getter) answer(cmd *cobra.Command, questions []question) error {
 	}
 	switch {
 	case missing && len(questions) == 1:
-		return &exit{code: 1} // it has been said
+		return exit.Silent(exit.Failed) // it has been said
 	case missing:
 		return errNotFound
 	case g.count == 0 && g.stream == nil:
-		sayLine(cmd.ErrOrStderr(), "%s", g.none())
+		terminal.Say(g.ErrOut, "%s", g.none())
 	}
 	return nil
 }
@@ -115,10 +112,10 @@ func (g *getter) answer(cmd *cobra.Command, questions []question) error {
 // none says that there is nothing to show.
 func (g *getter) none() string {
 	text := "No " + g.kind.what + " found"
-	if g.failed {
+	if g.Failed {
 		text = "No failed " + g.kind.what + " found"
 	}
-	if ns := *g.flags.Namespace; ns != "" {
+	if ns := *g.Flags.Namespace; ns != "" {
 		text += " in namespace " + ns
 	}
 	return text + "."
@@ -128,7 +125,7 @@ func (g *getter) none() string {
 func (g *getter) absent(ctx context.Context, q question) error {
 	namespace, name := g.place(q.arg)
 	if g.kind.byCluster {
-		there, err := live.Selected(ctx, g.client, client.MatchingFields{"metadata.name": name})
+		there, err := live.Selected(ctx, g.Client, client.MatchingFields{"metadata.name": name})
 		if err != nil {
 			return err
 		}
@@ -151,16 +148,16 @@ func (g *getter) place(arg string) (namespace, name string) {
 	if ns, name, both := strings.Cut(arg, "/"); both {
 		return ns, name
 	}
-	return *g.flags.Namespace, arg
+	return *g.Flags.Namespace, arg
 }
 
 // questions returns what to ask: once for each name, so that nobody reads everything for one object.
-func (g *getter) questions(ctx context.Context, args []string) ([]question, error) {
+func (g *getter) questions(ctx context.Context) ([]question, error) {
 	base := question{keep: func(client.Object) bool { return true }}
-	base.Query = live.Query{Client: g.client, Kinds: g.kind.kinds, List: g.kind.list, Namespace: *g.flags.Namespace}
-	selector, err := labels.Parse(g.selector)
+	base.Query = live.Query{Client: g.Client, Kinds: g.kind.kinds, List: g.kind.list, Namespace: *g.Flags.Namespace}
+	selector, err := labels.Parse(g.Selector)
 	if err != nil {
-		return nil, &exit{uncertain, fmt.Errorf("get %s: --selector %q: %w", g.kind.what, g.selector, err)}
+		return nil, exit.Wrong(fmt.Errorf("get %s: --selector %q: %w", g.kind.what, g.Selector, err))
 	}
 	if _, deliveries := g.kind.list().(*hubv1.AddonDeliveryList); deliveries {
 		if selector, err = g.ofDeliveries(ctx, &base, selector); err != nil {
@@ -168,18 +165,18 @@ func (g *getter) questions(ctx context.Context, args []string) ([]question, erro
 		}
 	}
 	base.Options = []client.ListOption{client.MatchingLabelsSelector{Selector: selector}}
-	if len(args) == 0 {
+	if len(g.Args) == 0 {
 		return []question{base}, nil
 	}
 	var out []question
-	for _, arg := range args {
+	for _, arg := range g.Args {
 		q := base
 		q.arg, q.Options = arg, slices.Clone(base.Options)
 		if namespace, name := g.place(arg); !g.kind.byCluster {
 			q.Namespace, q.Options = namespace, append(q.Options, client.MatchingFields{"metadata.name": name})
-			if *g.flags.Namespace != "" && namespace != *g.flags.Namespace {
-				return nil, &exit{uncertain, fmt.Errorf("%s %s is not in namespace %q: leave out -n, or write the name alone", g.kind.one, arg,
-					*g.flags.Namespace)}
+			if *g.Flags.Namespace != "" && namespace != *g.Flags.Namespace {
+				return nil, exit.Wrong(fmt.Errorf("%s %s is not in namespace %q: leave out -n, or write the name alone", g.kind.one, arg,
+					*g.Flags.Namespace))
 			}
 			// The API server has looked at the name; what stands in for one may not have.
 			q.keep = both(base.keep, func(o client.Object) bool { return o.GetName() == name })
@@ -199,7 +196,7 @@ const atOnce = 50
 func (g *getter) ofDeliveries(ctx context.Context, q *question, selector labels.Selector) (labels.Selector, error) {
 	of := labels.Everything()
 	if !selector.Empty() {
-		clusters, err := live.Selected(ctx, g.client, client.MatchingLabelsSelector{Selector: selector})
+		clusters, err := live.Selected(ctx, g.Client, client.MatchingLabelsSelector{Selector: selector})
 		if err != nil {
 			return nil, err
 		}
@@ -213,8 +210,8 @@ func (g *getter) ofDeliveries(ctx context.Context, q *question, selector labels.
 			of = with(of, hubv1.ClusterLabel, append(values, "")...) // no cluster has an empty name
 		}
 	}
-	if g.set != "" {
-		namespace, name := g.place(g.set)
+	if g.Set != "" {
+		namespace, name := g.place(g.Set)
 		q.keep = both(q.keep, func(o client.Object) bool {
 			d, ok := o.(*hubv1.AddonDelivery)
 			return ok && d.Spec.AddonSetRef.Name == name && (namespace == "" || d.Namespace == namespace)
@@ -272,7 +269,7 @@ func (g *getter) ask(ctx context.Context, q question) (version string, found int
 func (g *getter) items(o client.Object) []item {
 	var out []item
 	for _, it := range g.kind.items(g.getOptions, o) {
-		if g.failed && !it.row.Failed && g.seen[it.row.Key] == "" {
+		if g.Failed && !it.row.Failed && g.seen[it.row.Key] == "" {
 			continue
 		}
 		out = append(out, it)
@@ -284,7 +281,7 @@ func (g *getter) write(items []item) error {
 	g.count += len(items)
 	var rows []page.Row
 	for _, it := range items {
-		if o, ok := it.object.(client.Object); ok && (g.stream != nil || g.output == "name") {
+		if o, ok := it.object.(client.Object); ok && (g.stream != nil || g.Output == "name") {
 			if err := g.identify(o, &it); err != nil {
 				return err
 			}
@@ -295,9 +292,9 @@ func (g *getter) write(items []item) error {
 			g.named = append(g.named, it.object)
 		case g.stream != nil:
 			err = g.stream.Add(it.object)
-		case g.output == "name" && it.name != "":
+		case g.Output == "name" && it.name != "":
 			_, err = fmt.Fprintln(g.out, it.name)
-		case g.output != "name":
+		case g.Output != "name":
 			rows = append(rows, it.row.Row)
 		}
 		if err != nil {
@@ -310,7 +307,7 @@ func (g *getter) write(items []item) error {
 // end ends what is written as JSON or YAML. One object that somebody has named is written as it is.
 func (g *getter) end() error {
 	if g.single && len(g.named) == 1 {
-		return listing.One(g.out, g.named[0], g.output == "yaml")
+		return listing.One(g.out, g.named[0], g.Output == "yaml")
 	}
 	for _, o := range g.named {
 		if err := g.stream.Add(o); err != nil {
@@ -322,7 +319,7 @@ func (g *getter) end() error {
 
 // identify says what an object is, which a list does not, and leaves out who has set what.
 func (g *getter) identify(o client.Object, it *item) error {
-	gvk, err := apiutil.GVKForObject(o, g.client.Scheme())
+	gvk, err := apiutil.GVKForObject(o, g.Client.Scheme())
 	if err != nil {
 		return err
 	}

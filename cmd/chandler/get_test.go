@@ -160,7 +160,7 @@ func (h *listedHub) list(w http.ResponseWriter, r *http.Request, resource, names
 
 // runBoth runs the command line, and returns what it prints on both.
 func runBoth(args ...string) (out, errs string, err error) {
-	cmd := newCommand()
+	cmd := newCommand(made)
 	var o, e strings.Builder
 	cmd.SetArgs(args)
 	cmd.SetOut(&o)
@@ -257,7 +257,7 @@ func TestGetWatch(t *testing.T) {
 		return string(raw)
 	}
 	h.watched = []string{event("MODIFIED", "", 0), event("MODIFIED", "v1.37.0", 0), event("BOOKMARK", "", 0), event("DELETED", "", 2)}
-	cmd := newCommand()
+	cmd := newCommand(made)
 	out := &lines{}
 	cmd.SetArgs([]string{"get", "clusters", "-n", "fleet", "-w"})
 	cmd.SetOut(out)
@@ -343,5 +343,5 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 			look(c)
 		}
 	}
-	look(newCommand())
+	look(newCommand(made))
 }

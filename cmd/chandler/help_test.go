@@ -13,6 +13,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/chandler-hub/chandler/internal/cli/help"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -29,7 +31,7 @@ func walk(t *testing.T, each func(*testing.T, *cobra.Command)) {
 			}
 		}
 	}
-	below(newCommand())
+	below(newCommand(made))
 }
 
 // TestHelp: what each command says of itself is one text, which people look at when it changes.
@@ -70,7 +72,7 @@ func TestHelpFits(t *testing.T) {
 		}
 		lengths = append(lengths, strings.Count(out, "\n"))
 		for line := range strings.Lines(out) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > help.Width {
 				t.Errorf("a line has %d columns: %s", n, line)
 			}
 		}
@@ -191,7 +193,7 @@ func works(line string) (path string, err error) {
 	if args[0] != "chandler" {
 		return "", fmt.Errorf("it is no line of chandler: %q", args)
 	}
-	cmd, rest, err := newCommand().Find(args[1:])
+	cmd, rest, err := newCommand(made).Find(args[1:])
 	if err != nil {
 		return "", err
 	}

@@ -11,13 +11,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/hub"
+	"github.com/chandler-hub/chandler/internal/cli/input"
+	"github.com/chandler-hub/chandler/internal/cli/resource"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/folding"
@@ -25,31 +30,30 @@ import (
 	"github.com/chandler-hub/chandler/internal/importer"
 	"github.com/chandler-hub/chandler/internal/importer/foreign"
 	"github.com/chandler-hub/chandler/internal/layout"
-	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
 
 // importOptions are the flags of `chandler import`.
 type importOptions struct {
-	genericiooptions.IOStreams
-	flags     *genericclioptions.ConfigFlags
-	reader    live.Reader
-	hubConfig string
-	live      bool
-	output    string
-	namespace string
-	cross     bool
-	clusters  string
-	strict    bool
+	hub.Connection
+	terminal.Streams
+	// Args are files and folders.
+	Args            []string
+	FromCluster     bool
+	OutputDir       string
+	Namespace       string
+	CrossNamespace  bool
+	ClustersDir     string
+	Strict          bool
+	namespaceIsSaid bool
 	// sources are those that objects of folders of clusters need.
 	sources []*unstructured.Unstructured
 	// foreign are the sets for objects of other tools.
 	foreign []*foreign.Set
 }
 
-func importCommand() *cobra.Command {
-	o := &importOptions{flags: kubectlFlags()}
-	o.flags.Namespace = nil
+func importCommand(from *factory.Factory, run func(context.Context, *importOptions) error) *cobra.Command {
+	o := &importOptions{}
 	cmd := &cobra.Command{
 		Use:   "import (DIR | FILE | -)... | --from-cluster",
 		Short: "Import existing Flux objects into AddonSets",
@@ -63,52 +67,56 @@ Nothing is reinstalled: import renders every set for every cluster, and leaves o
   chandler import fleet-repository/ --clusters-dir clusters
   kubectl get helmreleases,kustomizations -A -o yaml | chandler import -`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if o.live != (len(args) == 0) {
+			if o.FromCluster != (len(args) == 0) {
 				return fmt.Errorf("import: write files or folders, or --from-cluster, and not both: %s", cmd.UseLine())
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.IOStreams = genericiooptions.IOStreams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), ErrOut: cmd.ErrOrStderr()}
-			return o.run(cmd, args)
+			o.Streams, o.Args, o.namespaceIsSaid = terminal.Of(cmd), args, cmd.Flags().Changed("namespace")
+			if run != nil {
+				return run(cmd.Context(), o)
+			}
+			return o.run(cmd.Context())
 		},
 	}
-	cmd.ValidArgsFunction = fileNames
+	cmd.ValidArgsFunction = command.FileNames
 	f := cmd.Flags()
-	f.BoolVar(&o.live, "from-cluster", false, "read the management cluster instead of files")
-	f.StringVar(&o.output, "output-dir", "", "folder to write the sets to, as NAMESPACE/NAME.yaml (default: standard output)")
-	f.StringVarP(&o.namespace, "namespace", "n", "flux-system",
+	f.BoolVar(&o.FromCluster, "from-cluster", false, "read the management cluster instead of files")
+	f.StringVar(&o.OutputDir, "output-dir", "", "folder to write the sets to, as NAMESPACE/NAME.yaml (default: standard output)")
+	f.StringVarP(&o.Namespace, "namespace", "n", "flux-system",
 		"namespace for sets that can be in a platform namespace; others stay in that of their objects")
-	f.BoolVar(&o.cross, "cross-namespace-refs", false, "make one set of objects in several namespaces; not with Flux's "+
+	f.BoolVar(&o.CrossNamespace, "cross-namespace-refs", false, "make one set of objects in several namespaces; not with Flux's "+
 		"--no-cross-namespace-refs")
-	f.StringVar(&o.clusters, "clusters-dir", "", "folder in DIR with a folder for each cluster that runs Flux itself, such as clusters")
-	f.BoolVar(&o.strict, "strict", false, "exit code 1 if an object is left, or a note says what is not quite as it was")
-	o.flags.AddFlags(f)
-	o.reader.Hub.AddFlags(f, hubconfig.DefaultNamespace)
-	addHubNamespace(f, &o.hubConfig)
+	f.StringVar(&o.ClustersDir, "clusters-dir", "", "folder in DIR with a folder for each cluster that runs Flux itself, such as clusters")
+	f.BoolVar(&o.Strict, "strict", false, "exit code 1 if an object is left, or a note says what is not quite as it was")
+	o.AddBare(cmd, from)
+	o.AddShared(cmd)
+	exit.Means(cmd, "the sets are written, if there are any; what is left as it is counts as well",
+		"a document could not be read; with --strict, something is left, or not quite as it was")
 	return cmd
 }
 
-func (o *importOptions) run(cmd *cobra.Command, args []string) error {
-	if err := o.check(args); err != nil {
-		return &exit{uncertain, fmt.Errorf("import: %w", err)}
+func (o *importOptions) run(ctx context.Context) error {
+	if err := o.check(); err != nil {
+		return exit.Wrong(fmt.Errorf("import: %w", err))
 	}
-	in, unread, err := o.input(cmd, args)
+	in, unread, err := o.input(ctx)
 	if err != nil {
 		return err
 	}
-	in.Namespace, in.CrossNamespace, in.Now = o.namespace, o.cross, time.Now()
+	in.Namespace, in.CrossNamespace, in.Now = o.Namespace, o.CrossNamespace, o.Now()
 	result := folding.Fold(in)
 	for _, l := range result.Left {
-		sayLine(o.ErrOut, "left as it is: %s", l)
+		terminal.Say(o.ErrOut, "left as it is: %s", l)
 	}
 	if len(result.Sets)+len(o.foreign) == 0 {
-		sayLine(o.ErrOut, "%s", result.Nothing())
+		terminal.Say(o.ErrOut, "%s", result.Nothing())
 		return o.ends(result, unread)
 	}
-	there := func(s *hubv1.AddonSet) bool { return s.Namespace == o.namespace }
-	if cmd.Flags().Changed("namespace") && len(o.foreign) == 0 && !slices.ContainsFunc(result.Sets, there) {
-		sayLine(o.ErrOut, "note: no set is in namespace %s (-n): what was read is delivered from its own namespace", o.namespace)
+	there := func(s *hubv1.AddonSet) bool { return s.Namespace == o.Namespace }
+	if o.namespaceIsSaid && len(o.foreign) == 0 && !slices.ContainsFunc(result.Sets, there) {
+		terminal.Say(o.ErrOut, "note: no set is in namespace %s (-n): what was read is delivered from its own namespace", o.Namespace)
 	}
 	if err := o.write(result, in.Hub); err != nil {
 		return err
@@ -122,9 +130,9 @@ func (o *importOptions) ends(result *folding.Result, unread int) error {
 	case unread > 0:
 		return errors.New(folding.Count(unread, "document could", "documents could") + " not be read, and " +
 			folding.Verb(unread, "is", "are") + " not in what was printed")
-	case o.strict && len(result.Sets)+len(o.foreign) == 0:
+	case o.Strict && len(result.Sets)+len(o.foreign) == 0:
 		return errors.New("nothing is folded, and --strict allows none of that")
-	case o.strict && len(result.Left)+len(result.Notes) > 0:
+	case o.Strict && len(result.Left)+len(result.Notes) > 0:
 		return fmt.Errorf("%s left as %s, %s not quite as it was, and --strict allows none of that",
 			folding.Count(len(result.Left), "object is", "objects are"), folding.Verb(len(result.Left), "it is", "they are"),
 			folding.Count(len(result.Notes), "note says what is", "notes say what is"))
@@ -133,96 +141,89 @@ func (o *importOptions) ends(result *folding.Result, unread int) error {
 }
 
 // check says what is wrong with the flags and arguments.
-func (o *importOptions) check(args []string) error {
-	if errs := content.IsDNS1123Label(o.namespace); len(errs) > 0 {
-		return fmt.Errorf("--namespace %q: %s", o.namespace, strings.Join(errs, ", "))
+func (o *importOptions) check() error {
+	if errs := content.IsDNS1123Label(o.Namespace); len(errs) > 0 {
+		return fmt.Errorf("--namespace %q: %s", o.Namespace, strings.Join(errs, ", "))
 	}
-	return checkFiles(namedFiles{"", args})
+	return input.Check(input.Flag{Files: o.Args})
 }
 
 // input reads the files, or the management cluster. unread is how many documents could not be read.
-func (o *importOptions) input(cmd *cobra.Command, args []string) (in folding.Input, unread int, err error) {
-	if !o.live {
-		if err := o.reader.Hub.Complete(hubconfig.DefaultNamespace); err != nil {
+func (o *importOptions) input(ctx context.Context) (in folding.Input, unread int, err error) {
+	if !o.FromCluster {
+		if err := o.Reader.Hub.Complete(hubconfig.DefaultNamespace); err != nil {
 			return in, 0, err
 		}
-		in, unread, err = o.files(cmd.Context(), args)
-		in.Hub = o.reader.Hub
+		in, unread, err = o.files(ctx)
+		in.Hub = o.Reader.Hub
 		return in, unread, err
 	}
-	config, err := reach(cmd.Context(), o.flags)
-	if err != nil {
+	if err := o.Ask(ctx); err != nil {
 		return in, 0, err
 	}
-	if o.reader.Client, err = live.Connect(config); err != nil {
-		return in, 0, &exit{uncertain, err}
-	}
-	if err := o.reader.Ask(cmd.Context(), o.hubConfig, cmd.Flags()); err != nil {
-		return in, 0, err
-	}
-	in, notes, err := o.reader.HandWritten(cmd.Context())
+	in, notes, err := o.Reader.HandWritten(ctx)
 	for _, note := range notes {
-		sayLine(o.ErrOut, "note: %s", note)
+		terminal.Say(o.ErrOut, "note: %s", note)
 	}
 	return in, 0, err
 }
 
 // files reads the objects of files. It tells what cannot be read, and goes on.
-func (o *importOptions) files(ctx context.Context, args []string) (in folding.Input, unread int, err error) {
-	r := renderOptions{files: args, stdin: o.In, stderr: o.ErrOut}
-	files, err := r.read(ctx)
+func (o *importOptions) files(ctx context.Context) (in folding.Input, unread int, err error) {
+	r := input.Files{Names: o.Args, Stdin: o.In, Stderr: o.ErrOut}
+	files, err := r.Read(ctx)
 	if err != nil {
 		return in, 0, err
 	}
-	reader := importer.New(o.namespace)
-	roots := o.roots(args, files)
-	if o.clusters != "" {
+	reader := importer.New(o.Namespace)
+	roots := o.roots(files)
+	if o.ClustersDir != "" {
 		for _, root := range roots {
-			if err := reader.Clusters(root.Tree, filepath.ToSlash(o.clusters), o.namespace); err != nil {
-				sayLine(o.ErrOut, "note: %v", err)
+			if err := reader.Clusters(root.Tree, filepath.ToSlash(o.ClustersDir), o.Namespace); err != nil {
+				terminal.Say(o.ErrOut, "note: %v", err)
 			}
 		}
 		o.sources = reader.Sources()
 	}
 	for _, file := range files {
-		if reader.Fleet(filepath.ToSlash(file.name), file.raw) {
+		if reader.Fleet(filepath.ToSlash(file.Name), file.Raw) {
 			continue
 		}
-		found, err := preview.Documents(file.name, file.raw)
-		r.unreadable(err, file.named)
+		found, err := preview.Documents(file.Name, file.Raw)
+		r.Unreadable(err, file.Named)
 		for _, d := range found {
-			if o.clusters == "" {
-				r.fail(reader.Take(filepath.ToSlash(file.name), d))
+			if o.ClustersDir == "" {
+				r.Fail(reader.Take(filepath.ToSlash(file.Name), d))
 			}
 		}
 	}
-	if o.clusters == "" {
+	if o.ClustersDir == "" {
 		reader.Build(roots)
 	}
 	o.foreign = reader.Foreign()
 	for _, note := range reader.Notes() {
-		sayLine(o.ErrOut, "note: %s", note)
+		terminal.Say(o.ErrOut, "note: %s", note)
 	}
-	return reader.Input(), r.errors, nil
+	return reader.Input(), r.Errors, nil
 }
 
 // roots returns the folders that were named, with the files below them.
-func (o *importOptions) roots(args []string, files []input) []importer.Root {
+func (o *importOptions) roots(files []input.File) []importer.Root {
 	var out []importer.Root
-	for _, arg := range args {
+	for _, arg := range o.Args {
 		root := filepath.Clean(arg)
 		if info, err := os.Stat(root); err != nil || !info.IsDir() {
 			continue
 		}
 		byPath := map[string][]byte{}
 		for _, f := range files {
-			if rel, err := filepath.Rel(root, f.name); err == nil && filepath.IsLocal(rel) {
-				byPath[filepath.ToSlash(rel)] = f.raw
+			if rel, err := filepath.Rel(root, f.Name); err == nil && filepath.IsLocal(rel) {
+				byPath[filepath.ToSlash(rel)] = f.Raw
 			}
 		}
 		tree, err := layout.New(root, byPath)
 		if err != nil {
-			sayLine(o.ErrOut, "note: %v", err)
+			terminal.Say(o.ErrOut, "note: %v", err)
 			continue
 		}
 		out = append(out, importer.Root{Dir: filepath.ToSlash(root), Tree: tree})
@@ -237,10 +238,10 @@ func (o *importOptions) write(result *folding.Result, hub hubconfig.Shared) erro
 		head = result.Head(hub)
 	}
 	var sources strings.Builder
-	if err := export(&sources, o.sources); err != nil {
+	if err := resource.Export(&sources, o.sources); err != nil {
 		return err
 	}
-	if o.output == "" {
+	if o.OutputDir == "" {
 		text := head + sources.String()
 		for _, s := range result.Sets {
 			one, err := folding.YAML(s)
@@ -277,7 +278,7 @@ func (o *importOptions) write(result *folding.Result, hub hubconfig.Shared) erro
 		}
 		files[filepath.Join(s.Namespace, s.Name+".yaml")] = text
 	}
-	if err := save(o.output, files); err != nil {
+	if err := save(o.OutputDir, files); err != nil {
 		return fmt.Errorf("--output-dir: %w", err)
 	}
 	_, err := io.WriteString(o.Out, head)

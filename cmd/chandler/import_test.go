@@ -22,7 +22,7 @@ func importing(t *testing.T, files map[string]string, args ...string) (dir, stdo
 			t.Fatal(err)
 		}
 	}
-	cmd := newCommand()
+	cmd := newCommand(made)
 	var out, errs strings.Builder
 	cmd.SetArgs(append([]string{"import", dir}, args...))
 	cmd.SetOut(&out)

@@ -3,11 +3,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/chandler-hub/chandler/internal/cli/exit"
 )
 
 // What is wrong with a command is said before a cluster is asked, with the exit code of a wrong command.
@@ -32,29 +32,9 @@ func TestInstallRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)
 		}
-		var code *exit
-		if errors.As(err, &code) && code.code != uncertain {
-			t.Errorf("%s: exit code %d", args, code.code)
+		var code *exit.Error
+		if errors.As(err, &code) && code.Code != exit.Uncertain {
+			t.Errorf("%s: exit code %d", args, code.Code)
 		}
-	}
-}
-
-// TestWaiter: what is waited for is said once, and what it was when the time is over.
-func TestWaiter(t *testing.T) {
-	var out strings.Builder
-	w := &waiter{out: &out, timeout: time.Minute, pause: time.Millisecond}
-	texts := []string{"a: 0/2", "a: 0/2", "a: 1/2", ""}
-	err := w.until(t.Context(), func(context.Context) (string, error) {
-		text := texts[0]
-		texts = texts[1:]
-		return text, nil
-	})
-	if err != nil || out.String() != "a: 0/2\na: 1/2\n" {
-		t.Errorf("%v, and it says %q", err, out.String())
-	}
-	w.timeout = 10 * time.Millisecond
-	err = w.until(t.Context(), func(context.Context) (string, error) { return "a: 1/2", nil })
-	if err == nil || !strings.Contains(err.Error(), "a: 1/2") {
-		t.Errorf("it says %v", err)
 	}
 }

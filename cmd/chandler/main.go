@@ -5,12 +5,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
+
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/help"
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
@@ -30,14 +32,14 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the program as it is
-	if err := newCommand().ExecuteContext(ctx); err != nil {
+	if err := newCommand(factory.New()).ExecuteContext(ctx); err != nil {
 		os.Exit(ended(err))
 	}
 }
 
 // ended says what went wrong, and returns the exit code.
 func ended(err error) int {
-	code, text := told(err)
+	code, text := exit.Told(err)
 	if text != "" {
 		// It may quote what other people wrote, and that must not decide over the terminal.
 		fmt.Fprintln(os.Stderr, "chandler:", excerpt.VisibleLines(text))
@@ -45,17 +47,8 @@ func ended(err error) int {
 	return code
 }
 
-// told returns the exit code, and what is said: all of it, also what somebody has added to an error that had its exit code already.
-func told(err error) (int, string) {
-	code := &exit{uncertain, err} // of a command that has not begun
-	_ = errors.As(err, &code)
-	if code.err == nil {
-		return code.code, ""
-	}
-	return code.code, err.Error()
-}
-
-func newCommand() *cobra.Command {
+// newCommand returns the program with all its commands.
+func newCommand(from *factory.Factory) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "chandler",
 		Short: "Add-ons for every cluster of a fleet, delivered by Flux",
@@ -69,65 +62,28 @@ with your kubeconfig and your permissions. Named kubectl-chandler, it is also ku
 		Version:       version.Get().String(),
 	}
 	root.SetVersionTemplate("chandler {{.Version}}\n")
-	root.AddCommand(installCommand())
-	root.AddCommand(uninstallCommand())
-	root.AddCommand(getCommand())
-	root.AddCommand(pauseCommand())
-	root.AddCommand(resumeCommand())
-	root.AddCommand(removalsCommand())
-	root.AddCommand(renderCommand())
-	root.AddCommand(diffCommand())
-	root.AddCommand(doctorCommand())
-	root.AddCommand(explainCommand())
-	root.AddCommand(reconcileCommand())
-	root.AddCommand(eventsCommand())
-	root.AddCommand(rolloutCommand())
-	root.AddCommand(createCommand())
-	root.AddCommand(importCommand())
-	root.AddCommand(exportCommand())
-	root.AddCommand(registerCommand())
-	root.AddCommand(unregisterCommand())
-	root.AddCommand(uiCommand())
-	root.AddCommand(versionCommand())
-	root.AddCommand(optionsCommand())
+	root.AddCommand(installCommand(from, nil))
+	root.AddCommand(uninstallCommand(from, nil))
+	root.AddCommand(getCommand(from, nil))
+	root.AddCommand(pauseCommand(from, nil))
+	root.AddCommand(resumeCommand(from, nil))
+	root.AddCommand(removalsCommand(from, nil))
+	root.AddCommand(renderCommand(from, nil))
+	root.AddCommand(diffCommand(from, nil))
+	root.AddCommand(doctorCommand(from, nil))
+	root.AddCommand(explainCommand(from, nil))
+	root.AddCommand(reconcileCommand(from, nil))
+	root.AddCommand(eventsCommand(from, nil))
+	root.AddCommand(rolloutCommand(from, nil))
+	root.AddCommand(createCommand(from, nil))
+	root.AddCommand(importCommand(from, nil))
+	root.AddCommand(exportCommand(from, nil))
+	root.AddCommand(registerCommand(from, nil))
+	root.AddCommand(unregisterCommand(from, nil))
+	root.AddCommand(uiCommand(from, nil))
+	root.AddCommand(versionCommand(from, nil))
 	root.AddCommand(completionCommand())
-	root.SetUsageFunc(usage)
-	root.SetHelpFunc(help)
-	root.SetHelpCommand(helpCommand())
-	finish(root)
+	help.Add(root)
+	exit.Finish(root)
 	return root
-}
-
-// helpCommand is cobra's, but for a command that there is not: that is an error, as it is without help.
-func helpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:               "help [command]",
-		Short:             "Show the help of a command",
-		Example:           "  chandler help get clusters",
-		ValidArgsFunction: completeCommands,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			of, rest, err := cmd.Root().Find(args)
-			if err == nil && len(rest) > 0 {
-				err = fmt.Errorf("there is no command %q", "chandler "+strings.Join(args, " "))
-			}
-			if err != nil {
-				return &exit{uncertain, fmt.Errorf("help: %w: chandler --help lists the commands", err)}
-			}
-			return of.Help()
-		},
-	}
-}
-
-// completeCommands completes the commands below the one that is written.
-func completeCommands(cmd *cobra.Command, args []string, begun string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
-	of, _, err := cmd.Root().Find(args)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	for _, c := range of.Commands() {
-		if c.IsAvailableCommand() && strings.HasPrefix(c.Name(), begun) {
-			out = append(out, cobra.CompletionWithDesc(c.Name(), c.Short))
-		}
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 )
 
@@ -92,7 +94,7 @@ func TestMistakes(t *testing.T) {
 			"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: calico, namespace: flux-system}\ndata:\n  a.yaml: |\n      "+
 			document+"a}\n      ---\n      "+document+"b}\n      ---\n      "+document+"c}\n      ---\n      password: hunter2\n")
 		out, errs, code := diffed(t, "--charts", "--full", "-f", file, "--against", old)
-		if want := `key "a.yaml" of ConfigMap "calico": document 4: no apiVersion`; code != uncertain || !strings.Contains(out+errs, want) || strings.Contains(out+errs, "hunter2") {
+		if want := `key "a.yaml" of ConfigMap "calico": document 4: no apiVersion`; code != exit.Uncertain || !strings.Contains(out+errs, want) || strings.Contains(out+errs, "hunter2") {
 			t.Errorf("it ends with %d, and %q is missing:\n%s\n%s", code, want, out, errs)
 		}
 	})

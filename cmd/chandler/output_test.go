@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chandler-hub/chandler/internal/cli/command"
+
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -29,10 +31,10 @@ var documents = map[string]any{
 	"explain CLUSTER ADDON": explain.AddonReport{},
 	"rollout status":        course.StatusDocument{},
 	"rollout history":       course.HistoryDocument{},
-	"rollout plan":          items[course.PlanDocument]{},
-	"removals list":         items[course.HeldSet]{},
+	"rollout plan":          command.Items[course.PlanDocument]{},
+	"removals list":         command.Items[course.HeldSet]{},
 	"events":                chronicle.Document{},
-	"get outdated":          items[outdated.Item]{},
+	"get outdated":          command.Items[outdated.Item]{},
 	"doctor":                doctor.Report{},
 	"version":               versions{},
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandler-hub/chandler/internal/identity"
@@ -113,7 +115,7 @@ func TestOwnerReadsHisClusters(t *testing.T) {
 		return strings.Contains(path, "/namespaces/fleet/") || mayTeam.MatchString(path)
 	}
 	out, errs, code = runSmall(t, "explain fleet/edge1 -n shop")
-	checkOwn(t, "explain fleet/edge1 -n shop", out, errs, code, uncertain, nil, []string{"is not in namespace"})
+	checkOwn(t, "explain fleet/edge1 -n shop", out, errs, code, exit.Uncertain, nil, []string{"is not in namespace"})
 	useNamespace(t, "shop")
 	out, errs, code = runSmall(t, "explain fleet/edge1")
 	checkOwn(t, "explain fleet/edge1", out, errs, code, 0, []string{"Kubernetes:  v1.36.3", "cache   shop/web   Ready", "web     shop/web   Failed",

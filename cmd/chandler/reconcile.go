@@ -7,9 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
+
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/hub"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,15 +26,20 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
+// pollEvery is how often it looks.
+const pollEvery = time.Second
+
 // reconcileOptions are the flags of `chandler reconcile`.
 type reconcileOptions struct {
-	hubOptions
-	sources, wait bool
-	timeout       time.Duration
-	out, errs     io.Writer
+	hub.Connection
+	terminal.Streams
+	// Args are a cluster, and maybe one of its add-ons.
+	Args             []string
+	WithSource, Wait bool
+	Timeout          time.Duration
 }
 
-func reconcileCommand() *cobra.Command {
+func reconcileCommand(from *factory.Factory, run func(context.Context, *reconcileOptions) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reconcile CLUSTER [ADDON]",
 		Short: "Reconcile the add-ons of a cluster now",
@@ -48,32 +58,37 @@ CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces
 		},
 	}
 	o := &reconcileOptions{}
-	o.add(cmd)
-	cmd.ValidArgsFunction = o.completeAddon
+	o.AddFlags(cmd, from)
+	cmd.ValidArgsFunction = o.CompleteAddon
 	f := cmd.Flags()
-	f.BoolVar(&o.sources, "with-source", false, "fetch the sources first")
-	f.BoolVar(&o.wait, "wait", true, "wait for the result")
-	addTimeout(f, &o.timeout, 5*time.Minute, "how long to wait")
+	f.BoolVar(&o.WithSource, "with-source", false, "fetch the sources first")
+	f.BoolVar(&o.Wait, "wait", true, "wait for the result")
+	command.AddTimeout(f, &o.Timeout, 5*time.Minute, "how long to wait")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o.out, o.errs = visible{cmd.OutOrStdout()}, cmd.ErrOrStderr()
-		addon := ""
-		if len(args) > 1 {
-			addon = args[1]
+		o.Streams, o.Args = terminal.Of(cmd), args
+		if run != nil {
+			return run(cmd.Context(), o)
 		}
-		return o.run(cmd.Context(), args[0], addon)
+		return o.run(cmd.Context())
 	}
+	exit.Means(cmd, "everything is Ready", "something is not Ready or suspended, or the time is over")
 	return cmd
 }
 
-func (o *reconcileOptions) run(ctx context.Context, name, addon string) error {
-	if err := o.connect(ctx); err != nil {
+func (o *reconcileOptions) run(ctx context.Context) error {
+	o.Out = terminal.Visible(o.Out)
+	name, addon := o.Args[0], ""
+	if len(o.Args) > 1 {
+		addon = o.Args[1]
+	}
+	if err := o.Connect(ctx); err != nil {
 		return err
 	}
-	reg, err := o.reader.Find(ctx, name, *o.flags.Namespace)
+	reg, err := o.Reader.Find(ctx, name, *o.Flags.Namespace)
 	if err != nil {
 		return err
 	}
-	deliveries, err := o.deliveries(ctx, reg)
+	deliveries, err := o.Deliveries(ctx, reg)
 	if err != nil {
 		return err
 	}
@@ -84,10 +99,10 @@ func (o *reconcileOptions) run(ctx context.Context, name, addon string) error {
 	} else if len(objects) == 0 {
 		return fmt.Errorf("cluster %s/%s has no add-on with an object of Flux's: chandler explain %s says why", reg.Namespace, reg.Name, name)
 	}
-	ctx, cancel := limited(ctx, o.timeout)
+	ctx, cancel := command.Limited(ctx, o.Timeout)
 	defer cancel()
 	failed := 0
-	if o.sources {
+	if o.WithSource {
 		sources, err := o.sourcesOf(ctx, objects)
 		if err != nil {
 			return err
@@ -102,7 +117,7 @@ func (o *reconcileOptions) run(ctx context.Context, name, addon string) error {
 			}
 		}
 	}
-	more, err := o.ask(ctx, objects, o.wait)
+	more, err := o.ask(ctx, objects, o.Wait)
 	if err != nil {
 		return err
 	}
@@ -132,7 +147,7 @@ func (o *reconcileOptions) sourcesOf(ctx context.Context, objects []request.Obje
 func (o *reconcileOptions) get(ctx context.Context, of *request.Object) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(of.Kind)
-	if err := o.reader.Client.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, u); err != nil {
+	if err := o.Reader.Client.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, u); err != nil {
 		return nil, fmt.Errorf("read %s: %w", of, err)
 	}
 	return u, nil
@@ -140,7 +155,7 @@ func (o *reconcileOptions) get(ctx context.Context, of *request.Object) (*unstru
 
 // ask asks Flux to look at objects, waits, and returns how many are not Ready.
 func (o *reconcileOptions) ask(ctx context.Context, objects []request.Object, wait bool) (failed int, err error) {
-	at := time.Now().Format(time.RFC3339Nano)
+	at := o.Now().Format(time.RFC3339Nano)
 	raw, err := json.Marshal(request.Patch(at))
 	if err != nil {
 		return 0, err
@@ -153,20 +168,20 @@ func (o *reconcileOptions) ask(ctx context.Context, objects []request.Object, wa
 			return failed, err
 		}
 		if why := request.Never(u); why != "" {
-			fmt.Fprintf(o.out, "%s: left out, %s\n", one, why)
+			fmt.Fprintf(o.Out, "%s: left out, %s\n", one, why)
 			if u.GetKind() != "HelmRepository" {
 				failed++
 			}
 			continue
 		}
-		err = o.reader.Client.Patch(ctx, u, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(request.Manager))
+		err = o.Reader.Client.Patch(ctx, u, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(request.Manager))
 		if apierrors.IsForbidden(err) {
 			return failed, fmt.Errorf("you may not patch %s: %w", one, err)
 		} else if err != nil {
 			return failed, fmt.Errorf("ask for %s: %w", one, err)
 		}
 		if !wait {
-			fmt.Fprintf(o.out, "%s: asked for\n", one)
+			fmt.Fprintf(o.Out, "%s: asked for\n", one)
 			continue
 		}
 		asked = append(asked, *one)
@@ -198,19 +213,19 @@ func (o *reconcileOptions) await(ctx context.Context, asked []request.Object, at
 			if outcome.Failed {
 				failed++
 			}
-			fmt.Fprintf(o.out, "%s: %s\n", &asked[i], outcome.Text)
+			fmt.Fprintf(o.Out, "%s: %s\n", &asked[i], outcome.Text)
 		}
 		if asked = left; len(asked) == 0 {
 			break
 		}
 		if text := fmt.Sprintf("waiting for %s; %s", status.Count(len(asked), "object"), waits); text != said && waits != "" {
-			sayLine(o.errs, "%s", text)
+			terminal.Say(o.ErrOut, "%s", text)
 			said = text
 		}
 		select {
 		case <-ctx.Done():
 			return failed, fmt.Errorf("%w; %s not finished, such as %s", context.Cause(ctx), status.Are(len(asked), "object"), &asked[0])
-		case <-time.After(again / 2):
+		case <-time.After(pollEvery):
 		}
 	}
 	return failed, nil

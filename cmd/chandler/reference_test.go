@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/help"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -26,7 +29,7 @@ var reference = filepath.Join("..", "..", "docs", "cli")
 
 // TestReference: the pages of docs/cli are what the commands say. With -update it writes them.
 func TestReference(t *testing.T) {
-	root := newCommand()
+	root := newCommand(made)
 	pages := map[string]string{"README.md": referenceIndex(root)}
 	for _, c := range shown(root) {
 		var b strings.Builder
@@ -78,9 +81,9 @@ func referenceIndex(root *cobra.Command) string {
 	for _, c := range shown(root) {
 		fmt.Fprintf(&b, "| [chandler %s](%s.md) | %s |\n", c.Name(), c.Name(), c.Short)
 	}
-	hub, kubectls := commonFlags()
-	b.WriteString("\n## Flags of all commands\n\nBy these every command that asks a hub finds it.\n\n```\n" + flagLines(kubectls) + "\n```\n\nThese are the " +
-		"hub's own, which commands take from the hub unless you write them.\n\n```\n" + flagLines(hub) + "\n```\n")
+	shared, kubectls := help.CommonFlags()
+	b.WriteString("\n## Flags of all commands\n\nBy these every command that asks a hub finds it.\n\n```\n" + help.FlagLines(kubectls) + "\n```\n\nThese are the " +
+		"hub's own, which commands take from the hub unless you write them.\n\n```\n" + help.FlagLines(shared) + "\n```\n")
 	return b.String()
 }
 
@@ -104,14 +107,14 @@ func writeCommand(b *strings.Builder, cmd *cobra.Command, level int) {
 		b.WriteString("\nAlso called " + strings.Join(cmd.Aliases, ", ") + ".\n")
 	}
 	b.WriteString("\n```sh\n" + unindented(cmd.Example) + "\n```\n")
-	own, common := flagsOf(cmd)
-	if text := flagLines(own); text != "" {
+	own, common := help.FlagsOf(cmd)
+	if text := help.FlagLines(own); text != "" {
 		b.WriteString("\n```\n" + text + "\n```\n")
 	}
 	if common.HasFlags() {
 		b.WriteString("\nIt also takes the [flags of all commands](README.md#flags-of-all-commands).\n")
 	}
-	if codes := codesOf(cmd); codes != nil {
+	if codes := exit.Meanings(cmd); codes != nil {
 		b.WriteString("\n| exit code | |\n|---|---|\n")
 		for code, text := range codes {
 			fmt.Fprintf(b, "| %d | %s |\n", code, text)
@@ -144,7 +147,7 @@ func TestManPages(t *testing.T) {
 	} else if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	root := newCommand()
+	root := newCommand(made)
 	root.DisableAutoGenTag = true // it has the date
 	say(root)
 	// Their date is $SOURCE_DATE_EPOCH, which a release sets.
@@ -172,7 +175,7 @@ func say(cmd *cobra.Command) {
 	if cmd.Long == "" {
 		cmd.Long = cmd.Short + "."
 	}
-	if codes := codesOf(cmd); codes != nil {
+	if codes := exit.Meanings(cmd); codes != nil {
 		cmd.Long += "\n\nExit codes:\n"
 		for code, text := range codes {
 			cmd.Long += fmt.Sprintf("\n- %d: %s", code, text)

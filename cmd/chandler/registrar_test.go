@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/chandler-hub/chandler/internal/cli/exit"
 )
 
 // What is wrong with a command is said before anybody is asked, with the exit code of a wrong command.
@@ -27,9 +29,9 @@ func TestRegisterRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", args, err)
 		}
-		var code *exit
-		if errors.As(err, &code) && code.code != uncertain {
-			t.Errorf("%s: exit code %d", args, code.code)
+		var code *exit.Error
+		if errors.As(err, &code) && code.Code != exit.Uncertain {
+			t.Errorf("%s: exit code %d", args, code.Code)
 		}
 	}
 }

@@ -3,10 +3,18 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/order"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,17 +27,27 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-func removalsCommand() *cobra.Command {
+func removalsCommand(from *factory.Factory, run func(context.Context, *removalsOptions) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "removals",
 		Short: "List and approve held removals",
 		Example: `  chandler removals list
   chandler removals approve cert-manager`,
 	}
-	return group(cmd, removalsApproveCommand(), removalsListCommand())
+	return command.Group(cmd, removalsApproveCommand(from, run), removalsListCommand(from, run))
 }
 
-func removalsListCommand() *cobra.Command {
+// removalsOptions are the flags of the commands of `chandler removals`.
+type removalsOptions struct {
+	order.Hub
+	// Args are a set, or nothing.
+	Args   []string
+	Output command.Format
+	Yes    bool
+	Hash   string
+}
+
+func removalsListCommand(from *factory.Factory, run func(context.Context, *removalsOptions) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [SET]",
 		Short: "List sets with held removals, or the removals of a set",
@@ -39,33 +57,42 @@ reinstalled.`,
   chandler removals list cert-manager -n flux-system`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	o := newRollout(cmd)
-	o.addHub(cmd)
-	o.addAll(cmd)
-	var format output
-	format.addOutput(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := o.oneOrAll(cmd); err != nil {
-			return err
-		}
-		if len(args) == 0 {
-			return o.listHeld(cmd, format)
-		}
-		in, err := o.held(cmd, args[0])
-		if err != nil {
-			return err
-		}
-		if !format.isText() {
-			return format.write(cmd.OutOrStdout(), items[course.HeldSet]{[]course.HeldSet{course.HeldDocument(in)}})
-		}
-		return course.HeldPage(in).Flush(cmd.OutOrStdout())
-	}
+	o := newRemovals(cmd, from, run, listRemovals)
+	o.AddAll(cmd)
+	o.Output.AddFlag(cmd)
 	return cmd
 }
 
-func removalsApproveCommand() *cobra.Command {
-	var yes bool
-	var hash string
+// newRemovals returns the options of a command, which does what run says, or else what it usually does.
+func newRemovals(cmd *cobra.Command, from *factory.Factory, run, usual func(context.Context, *removalsOptions) error) *removalsOptions {
+	o := &removalsOptions{}
+	o.AddSet(cmd, from)
+	o.AddShared(cmd) // how far sets reach
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.Streams, o.Args = terminal.Of(cmd), args
+		if run != nil {
+			return run(cmd.Context(), o)
+		}
+		return usual(cmd.Context(), o)
+	}
+	return o
+}
+
+func listRemovals(ctx context.Context, o *removalsOptions) error {
+	if len(o.Args) == 0 {
+		return o.listHeld(ctx)
+	}
+	in, err := o.held(ctx, o.Args[0])
+	if err != nil {
+		return err
+	}
+	if !o.Output.IsText() {
+		return o.Output.Write(o.Out, command.Items[course.HeldSet]{Items: []course.HeldSet{course.HeldDocument(in)}})
+	}
+	return course.HeldPage(in).Flush(o.Out)
+}
+
+func removalsApproveCommand(from *factory.Factory, run func(context.Context, *removalsOptions) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve SET",
 		Short: "Approve held removals of a set",
@@ -73,55 +100,57 @@ func removalsApproveCommand() *cobra.Command {
 their hash). If other removals are held by then, nothing is approved. Without a terminal it needs --yes.`,
 		Example: `  chandler removals approve cert-manager
   chandler removals approve flux-system/cert-manager --hash 9f86d081884c7d65 --yes`,
-		Args: oneName("set"),
+		Args: command.OneName("set"),
 	}
-	o := newRollout(cmd)
-	o.addHub(cmd)
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "skip the confirmation prompt")
-	cmd.Flags().StringVar(&hash, "hash", "", "approve only if the held removals have this hash")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		in, err := o.held(cmd, args[0])
-		if err != nil {
-			return err
-		}
-		if err := course.HeldPage(in).Flush(cmd.OutOrStdout()); err != nil {
-			return err
-		}
-		if hash == "" {
-			if hash, err = course.MayApprove(in); err != nil {
-				return err
-			}
-		}
-		if err := agreed(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), yes); err != nil {
-			return err
-		}
-		name := in.Set.Namespace + "/" + in.Set.Name
-		return o.order(cmd, name, false, func(in *course.Input) (*course.Order, error) { return course.ApproveRemovals(in, hash) })
-	}
+	o := newRemovals(cmd, from, run, approveRemovals)
+	cmd.Flags().BoolVarP(&o.Yes, "yes", "y", false, "skip the confirmation prompt")
+	cmd.Flags().StringVar(&o.Hash, "hash", "", "approve only if the held removals have this hash")
+	exit.Means(cmd, "", "nothing is held, the hash is a different one, or you said no")
 	return cmd
 }
 
+func approveRemovals(ctx context.Context, o *removalsOptions) error {
+	in, err := o.held(ctx, o.Args[0])
+	if err != nil {
+		return err
+	}
+	if err := course.HeldPage(in).Flush(o.Out); err != nil {
+		return err
+	}
+	hash := o.Hash
+	if hash == "" {
+		if hash, err = course.MayApprove(in); err != nil {
+			return err
+		}
+	}
+	if err := terminal.Agreed(ctx, o.In, o.Out, o.Yes); err != nil {
+		return err
+	}
+	name := in.Set.Namespace + "/" + in.Set.Name
+	return o.Order(ctx, name, false, func(in *course.Input) (*course.Order, error) { return course.ApproveRemovals(in, hash) })
+}
+
 // held reads what a set's guard may hold.
-func (o *rolloutOptions) held(cmd *cobra.Command, name string) (*course.Input, error) {
-	in, err := o.find(cmd.Context(), name)
+func (o *removalsOptions) held(ctx context.Context, name string) (*course.Input, error) {
+	in, err := o.Find(ctx, name)
 	if err != nil || in.Set.Status.HeldRemovals == nil {
 		return in, err
 	}
-	if err := o.reader.Ask(cmd.Context(), o.hubNamespace, cmd.Flags()); err != nil {
+	if err := o.Reader.Ask(ctx, o.HubNamespace, o.Written); err != nil {
 		return nil, err
 	}
-	return in, read(cmd.Context(), in, o.reader.Deliveries, o.reader.Clusters)
+	return in, order.Read(ctx, in, o.Reader.Deliveries, o.Reader.Clusters)
 }
 
 // listHeld lists the sets whose guard holds something.
-func (o *rolloutOptions) listHeld(cmd *cobra.Command, format output) error {
-	if err := o.connect(cmd.Context()); err != nil {
+func (o *removalsOptions) listHeld(ctx context.Context) error {
+	if err := o.Connect(ctx); err != nil {
 		return err
 	}
-	q := &live.Query{Client: o.client, Kinds: "AddonSets", Namespace: *o.flags.Namespace,
+	q := &live.Query{Client: o.Client, Kinds: "AddonSets", Namespace: *o.Flags.Namespace,
 		List: func() client.ObjectList { return &hubv1.AddonSetList{} }}
 	held := []course.HeldSet{}
-	_, err := q.Pages(cmd.Context(), func(objects []client.Object) error {
+	_, err := q.Pages(ctx, func(objects []client.Object) error {
 		for _, object := range objects {
 			set, ok := object.(*hubv1.AddonSet)
 			if !ok {
@@ -136,21 +165,21 @@ func (o *rolloutOptions) listHeld(cmd *cobra.Command, format output) error {
 	switch {
 	case err != nil:
 		return err
-	case !format.isText():
-		return format.write(cmd.OutOrStdout(), items[course.HeldSet]{held})
+	case !o.Output.IsText():
+		return o.Output.Write(o.Out, command.Items[course.HeldSet]{Items: held})
 	case len(held) == 0:
-		sayLine(cmd.ErrOrStderr(), "No held removals found.")
+		terminal.Say(o.ErrOut, "No held removals found.")
 		return nil
 	}
 	list := &page.List{Columns: []page.Column{{Name: "Namespace"}, {Name: "Set"}, {Name: "Clusters"}, {Name: "Since"}, {Name: "Would lose"}}}
-	return list.Write(cmd.OutOrStdout(), heldRows(held))
+	return list.Write(o.Out, heldRows(held, o.Now()))
 }
 
-func heldRows(held []course.HeldSet) (rows []page.Row) {
+func heldRows(held []course.HeldSet, now time.Time) (rows []page.Row) {
 	for _, h := range held {
 		since := "-"
 		if h.Since != nil {
-			since = page.Since(&h.Since.Time, now())
+			since = page.Since(&h.Since.Time, now)
 		}
 		some := strings.Join(h.Sample, ", ")
 		if more := int(h.Clusters) - len(h.Sample); more > 0 {

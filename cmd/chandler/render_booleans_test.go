@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chandler-hub/chandler/internal/cli/exit"
 )
 
 // TestBooleansAreTold: render and diff warn of a word that YAML makes true or false of; of what is there already, diff does not.
@@ -25,7 +27,7 @@ func TestBooleansAreTold(t *testing.T) {
 	}
 	for args, says := range map[string]bool{"diff -f " + dir + " --against " + old: true, "diff -f " + old + " --against " + dir: false} {
 		_, told, code := runSmall(t, args)
-		if strings.Contains(told, want) != says || code == uncertain {
+		if strings.Contains(told, want) != says || code == exit.Uncertain {
 			t.Errorf("%s ends with %d, and says\n%s", args, code, told)
 		}
 	}

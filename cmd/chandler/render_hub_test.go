@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chandler-hub/chandler/internal/cli/exit"
 )
 
 // TestRenderTakesWhatTheHubSays: what the hub has published counts if it is in the files, except for flags that somebody wrote, and only
@@ -26,7 +28,7 @@ func TestRenderTakesWhatTheHubSays(t *testing.T) {
 			[]string{"url: oci://chandler.nowhere.svc/chandler-manifests", "chandler.dev/source: chandler"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := renderCommand()
+			cmd := renderCommand(made, nil)
 			var out, errs strings.Builder
 			cmd.SetArgs(append([]string{"-f", "-"}, tc.args...))
 			cmd.SetIn(strings.NewReader(files))
@@ -59,7 +61,7 @@ func TestFilesSayTheHubsFlags(t *testing.T) {
 		code  int
 		plan  string
 	}{
-		"Published": {nil, differ, "fleet/a"},
+		"Published": {nil, exit.Failed, "fleet/a"},
 		"Written":   {[]string{"--platform-namespaces=others"}, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

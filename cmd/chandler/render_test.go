@@ -18,7 +18,7 @@ const (
 // rendered runs the command and returns what it writes to stderr, without the folder, and how it ends.
 func rendered(t *testing.T, dir, stdin string, args ...string) (string, error) {
 	t.Helper()
-	cmd := renderCommand()
+	cmd := renderCommand(made, nil)
 	var stderr strings.Builder
 	cmd.SetArgs(args)
 	cmd.SetIn(strings.NewReader(stdin))

@@ -3,10 +3,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"time"
+
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/input"
 
 	"github.com/spf13/cobra"
 
@@ -14,9 +18,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/preview"
 )
 
-func rolloutPlanCommand() *cobra.Command {
+func planCommand(from *factory.Factory, run rolloutRun) *cobra.Command {
 	var files []string
-	var format output
 	cmd := &cobra.Command{
 		Use:   "plan (SET | -f FILE [SET])",
 		Short: "Show how the next revision would reach its clusters",
@@ -31,93 +34,97 @@ reads the hub or, with -f, files as chandler render does. In files every cluster
 			return nil
 		},
 	}
-	o := newRollout(cmd)
-	o.addHub(cmd)
-	addFiles(cmd.Flags(), &files)
-	format.addOutput(cmd)
+	o := newOptions(cmd, from, run, plan)
+	o.AddShared(cmd) // how far sets reach, and, for files, which clusters the hub would register
+	input.AddFlag(cmd.Flags(), &files)
+	o.Output.AddFlag(cmd)
+	usual := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkFiles(namedFiles{"-f", files}); err != nil {
-			return err
-		}
-		if len(files) > 0 {
-			name := ""
-			if len(args) > 0 {
-				name = args[0]
-			}
-			return o.planFiles(cmd, files, name, format)
-		}
-		in, err := o.find(cmd.Context(), args[0])
-		if err != nil {
-			return err
-		}
-		if err := o.clusters(cmd, in); err != nil {
-			return err
-		}
-		d, err := course.Plan(in)
-		if err != nil {
-			return err
-		}
-		if !format.isText() {
-			return format.write(cmd.OutOrStdout(), items[*course.PlanDocument]{[]*course.PlanDocument{d}})
-		}
-		return d.Page().Flush(cmd.OutOrStdout())
+		o.Files = files
+		return usual(cmd, args)
 	}
+	exit.Means(cmd, "", "no such set, or the files are wrong")
 	return cmd
 }
 
-// planFiles prints the plans of the sets of files. If there are errors it prints what it can, and returns how many there are.
-func (o *rolloutOptions) planFiles(cmd *cobra.Command, files []string, name string, format output) error {
-	r := &renderOptions{files: files, stdin: cmd.InOrStdin(), stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr()}
-	inputs, err := r.read(cmd.Context())
+func plan(ctx context.Context, o *rolloutOptions) error {
+	if err := input.Check(input.Flag{Name: "-f", Files: o.Files}); err != nil {
+		return err
+	}
+	if len(o.Files) > 0 {
+		return o.planFiles(ctx)
+	}
+	in, err := o.Find(ctx, o.Args[0])
 	if err != nil {
 		return err
 	}
-	objects := r.objects(inputs)
-	if err := adopt(cmd.Flags(), o.hubNamespace, objects); err != nil {
+	if err := o.Clusters(ctx, in); err != nil {
 		return err
 	}
-	r.preview.Shared = o.reader.Hub
-	if err := r.preview.Complete(o.hubNamespace); err != nil {
+	d, err := course.Plan(in)
+	if err != nil {
 		return err
 	}
-	r.preview.Now = time.Now()
-	sets, registrations, report := preview.Select(r.fleet(objects), r.preview)
+	return o.showPlans([]*course.PlanDocument{d})
+}
+
+// planFiles prints the plans of the sets of files. If there are errors it prints what it can, and returns how many there are.
+func (o *rolloutOptions) planFiles(ctx context.Context) error {
+	name := ""
+	if len(o.Args) > 0 {
+		name = o.Args[0]
+	}
+	r := &input.Files{Names: o.Files, Stdin: o.In, Stderr: o.ErrOut}
+	inputs, err := r.Read(ctx)
+	if err != nil {
+		return err
+	}
+	objects := r.Objects(inputs)
+	if err := input.Adopt(o.Written, o.HubNamespace, objects); err != nil {
+		return err
+	}
+	r.Preview.Shared = o.Reader.Hub
+	if err := r.Preview.Complete(o.HubNamespace); err != nil {
+		return err
+	}
+	r.Preview.Now = o.Now()
+	sets, registrations, report := preview.Select(r.Fleet(objects), r.Preview)
 	for _, text := range report.Errors {
-		r.fail(errors.New(text))
+		r.Fail(errors.New(text))
 	}
 	n, all := 0, []*course.PlanDocument{}
 	for _, s := range sets {
 		full := s.Set.Namespace + "/" + s.Set.Name
-		if name != "" && name != full && name != s.Set.Name || *o.flags.Namespace != "" && *o.flags.Namespace != s.Set.Namespace {
+		if name != "" && name != full && name != s.Set.Name || *o.Flags.Namespace != "" && *o.Flags.Namespace != s.Set.Namespace {
 			continue
 		}
 		n++
-		d, err := course.PlanOfFiles(&course.Input{Set: s.Set, Reach: s.Reach, Registrations: registrations, Now: r.preview.Now})
+		d, err := course.PlanOfFiles(&course.Input{Set: s.Set, Reach: s.Reach, Registrations: registrations, Now: r.Preview.Now})
 		if err != nil {
-			r.fail(fmt.Errorf("AddonSet %s: %w", full, err))
+			r.Fail(fmt.Errorf("AddonSet %s: %w", full, err))
 			continue
 		}
 		all = append(all, d)
 	}
-	if err := showPlans(r.stdout, all, format); err != nil {
+	if err := o.showPlans(all); err != nil {
 		return err
 	}
-	if n == 0 && r.errors == 0 {
-		r.fail(errors.New("there is no such AddonSet in the files"))
+	if n == 0 && r.Errors == 0 {
+		r.Fail(errors.New("there is no such AddonSet in the files"))
 	}
-	return r.result()
+	return r.Result()
 }
 
 // showPlans writes the plans of several sets.
-func showPlans(out io.Writer, plans []*course.PlanDocument, format output) error {
-	if !format.isText() {
-		return format.write(out, items[*course.PlanDocument]{plans})
+func (o *rolloutOptions) showPlans(plans []*course.PlanDocument) error {
+	if !o.Output.IsText() {
+		return o.Output.Write(o.Out, command.Items[*course.PlanDocument]{Items: plans})
 	}
 	for i, d := range plans {
 		if i > 0 {
-			fmt.Fprintln(out)
+			fmt.Fprintln(o.Out)
 		}
-		if err := d.Page().Flush(out); err != nil {
+		if err := d.Page().Flush(o.Out); err != nil {
 			return err
 		}
 	}

@@ -9,18 +9,21 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/order"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"github.com/chandler-hub/chandler/internal/course"
 )
 
-// again is how often `chandler rollout status --watch` looks.
-const again = 2 * time.Second
+// watchEvery is how often `chandler rollout status --watch` looks.
+const watchEvery = 2 * time.Second
 
-func rolloutStatusCommand() *cobra.Command {
-	var clusters, wait bool
-	var format output
-	var timeout time.Duration
+func statusCommand(from *factory.Factory, run rolloutRun) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status SET",
 		Short: "Show rollout status and the next command to run",
@@ -29,59 +32,61 @@ func rolloutStatusCommand() *cobra.Command {
 fails or goes back.`,
 		Example: `  chandler rollout status cert-manager --per-cluster
   chandler rollout status cert-manager --watch --timeout 1h`,
-		Args: oneSet("status"),
+		Args: order.OneSet("status"),
 	}
-	o := newRollout(cmd)
-	o.addHub(cmd)
+	o := newOptions(cmd, from, run, show)
+	o.AddShared(cmd) // how far sets reach
 	f := cmd.Flags()
-	f.BoolVar(&clusters, "per-cluster", false, "list each cluster with its wave and revision")
-	f.BoolVarP(&wait, "watch", "w", false, "watch for changes, until the rollout is complete")
-	addTimeout(f, &timeout, 0, "how long to watch")
-	format.addOutput(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if timeout != 0 && !wait {
-			return &exit{uncertain, errors.New("rollout status: --timeout is how long to wait: write --watch too")}
-		}
-		if wait {
-			if err := o.wait(cmd, args[0], timeout); err != nil {
-				return err
-			}
-		}
-		in, err := o.find(cmd.Context(), args[0])
-		if err != nil {
-			return err
-		}
-		if clusters {
-			if err := o.clusters(cmd, in); err != nil {
-				return err
-			}
-		}
-		if !format.isText() {
-			d, err := course.StatusOf(in, clusters)
-			if err != nil {
-				return err
-			}
-			return format.write(cmd.OutOrStdout(), d)
-		}
-		p, err := course.Status(in, clusters)
-		if err != nil {
-			return err
-		}
-		return p.Flush(cmd.OutOrStdout())
-	}
+	f.BoolVar(&o.PerCluster, "per-cluster", false, "list each cluster with its wave and revision")
+	f.BoolVarP(&o.Watch, "watch", "w", false, "watch for changes, until the rollout is complete")
+	command.AddTimeout(f, &o.Timeout, 0, "how long to watch")
+	o.Output.AddFlag(cmd)
+	exit.Means(cmd, "", "no such set; with --watch: the rollout failed or went back, or the time is over")
 	return cmd
 }
 
-// wait waits until a rollout is complete, and says what changes meanwhile.
-func (o *rolloutOptions) wait(cmd *cobra.Command, name string, timeout time.Duration) error {
-	if err := o.connect(cmd.Context()); err != nil { // for what comes after the wait too
+func show(ctx context.Context, o *rolloutOptions) error {
+	if o.Timeout != 0 && !o.Watch {
+		return exit.Wrong(errors.New("rollout status: --timeout is how long to wait: write --watch too"))
+	}
+	if o.Watch {
+		if err := o.wait(ctx); err != nil {
+			return err
+		}
+	}
+	in, err := o.Find(ctx, o.Args[0])
+	if err != nil {
 		return err
 	}
-	ctx, cancel := limited(cmd.Context(), timeout)
+	if o.PerCluster {
+		if err := o.Clusters(ctx, in); err != nil {
+			return err
+		}
+	}
+	if !o.Output.IsText() {
+		d, err := course.StatusOf(in, o.PerCluster)
+		if err != nil {
+			return err
+		}
+		return o.Output.Write(o.Out, d)
+	}
+	p, err := course.Status(in, o.PerCluster)
+	if err != nil {
+		return err
+	}
+	return p.Flush(o.Out)
+}
+
+// wait waits until a rollout is complete, and says what changes meanwhile.
+func (o *rolloutOptions) wait(ctx context.Context) error {
+	if err := o.Connect(ctx); err != nil { // for what comes after the wait too
+		return err
+	}
+	ctx, cancel := command.Limited(ctx, o.Timeout)
 	defer cancel()
 	said := ""
 	for {
-		in, err := o.find(ctx, name)
+		in, err := o.Find(ctx, o.Args[0])
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w; the last that was seen of the rollout: %s", context.Cause(ctx), cmp.Or(said, "nothing"))
 		}
@@ -92,12 +97,12 @@ func (o *rolloutOptions) wait(cmd *cobra.Command, name string, timeout time.Dura
 			return err
 		}
 		if text := course.Progress(in.Set); text != said {
-			sayLine(cmd.ErrOrStderr(), "%s", text)
+			terminal.Say(o.ErrOut, "%s", text)
 			said = text
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(again):
+		case <-time.After(watchEvery):
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -217,7 +219,7 @@ func TestRolloutReads(t *testing.T) {
 // TestRolloutWaits: it waits for the end, and ends with an error if that is a bad one.
 func TestRolloutWaits(t *testing.T) {
 	h := newRollingHub(t, waiting)
-	if _, err := run("rollout", "status", "base", "--watch", "--timeout", "50ms"); err == nil || !strings.HasPrefix(err.Error(), errTimeout.Error()) {
+	if _, err := run("rollout", "status", "base", "--watch", "--timeout", "50ms"); err == nil || !strings.HasPrefix(err.Error(), exit.ErrTimeout.Error()) {
 		t.Errorf("when the time is over: %v", err)
 	}
 	if _, err := run("rollout", "status", "base", "--timeout", "50ms"); err == nil {

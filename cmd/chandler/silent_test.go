@@ -17,6 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chandler-hub/chandler/internal/cli/hub"
+
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -82,7 +86,7 @@ func liveLines(t *testing.T) (lines []string) {
 			}
 		}
 	}
-	below(newCommand())
+	below(newCommand(made))
 	for path := range liveArgs {
 		if !known[path] {
 			t.Errorf("there is no command %s", path)
@@ -138,7 +142,7 @@ func begun(ctx context.Context, args []string) <-chan finished {
 	over := make(chan finished, 1)
 	go func() {
 		began := time.Now()
-		cmd := newCommand()
+		cmd := newCommand(made)
 		var out bytes.Buffer
 		cmd.SetArgs(args)
 		cmd.SetOut(&out)
@@ -171,14 +175,14 @@ func all(lines []string, each func(line string)) {
 // TestSilentHub: every live command ends by itself when its hub takes a connection and says nothing, when one request has taken what
 // --request-timeout allows.
 func TestSilentHub(t *testing.T) {
-	hub := newSilentHub(t)
-	address := "http://" + hub.Addr().String()
+	silent := newSilentHub(t)
+	address := "http://" + silent.Addr().String()
 	config := kubeconfigOf(t, address)
 	want := "no hub at " + address + ": it does not answer within 200ms (--request-timeout); is the kubeconfig right?"
 	all(liveLines(t), func(line string) {
 		select {
 		case got := <-begun(t.Context(), append(at(line, config), "--request-timeout", "200ms")):
-			if code, text := told(got.err); got.err == nil || code != uncertain || !strings.HasPrefix(text, want) || strings.Count(text, "no hub") != 1 || got.took > 200*time.Millisecond+slack {
+			if code, text := exit.Told(got.err); got.err == nil || code != exit.Uncertain || !strings.HasPrefix(text, want) || strings.Count(text, "no hub") != 1 || got.took > 200*time.Millisecond+slack {
 				t.Errorf("%s: after %s it ends with %d, and says\n%s\nwant\n%s", line, got.took, code, text, want)
 			}
 		case <-time.After(2 * slack):
@@ -233,15 +237,15 @@ func completed() (lines [][]string) {
 			below(c)
 		}
 	}
-	below(newCommand())
+	below(newCommand(made))
 	return lines
 }
 
 // TestSilentCompletion: the shell gets an answer within the three seconds that completion --help promises, whatever command and flag it
 // asks about.
 func TestSilentCompletion(t *testing.T) {
-	hub := newSilentHub(t)
-	t.Setenv("KUBECONFIG", kubeconfigOf(t, "http://"+hub.Addr().String()))
+	silent := newSilentHub(t)
+	t.Setenv("KUBECONFIG", kubeconfigOf(t, "http://"+silent.Addr().String()))
 	var lines []string
 	for _, words := range completed() {
 		lines = append(lines, strings.Join(words, " "))
@@ -249,15 +253,15 @@ func TestSilentCompletion(t *testing.T) {
 	all(lines, func(line string) {
 		select {
 		case got := <-begun(t.Context(), append(append([]string{"__complete"}, strings.Fields(line)...), "")):
-			if got.err != nil || got.took > completion+slack {
+			if got.err != nil || got.took > hub.Patience+slack {
 				t.Errorf("%s: after %s: %v\n%s", line, got.took, got.err, got.out)
 			}
-		case <-time.After(completion + 2*slack):
+		case <-time.After(hub.Patience + 2*slack):
 			t.Errorf("%s: the shell waits", line)
 		}
 	})
 	select {
-	case <-hub.asked:
+	case <-silent.asked:
 	default:
 		t.Error("no completion asks the hub")
 	}
@@ -267,8 +271,8 @@ func TestSilentCompletion(t *testing.T) {
 func TestSilentHubAndSignal(t *testing.T) {
 	for _, line := range []string{"get clusters", "doctor", "ui --no-open"} {
 		for _, sent := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
-			hub := newSilentHub(t)
-			cmd := exec.Command(os.Args[0], at(line, kubeconfigOf(t, "http://"+hub.Addr().String()))...)
+			silent := newSilentHub(t)
+			cmd := exec.Command(os.Args[0], at(line, kubeconfigOf(t, "http://"+silent.Addr().String()))...)
 			cmd.Env = append(os.Environ(), asProgram+"=1")
 			var errs bytes.Buffer
 			cmd.Stderr = &errs
@@ -276,7 +280,7 @@ func TestSilentHubAndSignal(t *testing.T) {
 				t.Fatal(err)
 			}
 			late := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
-			<-hub.asked
+			<-silent.asked
 			_ = cmd.Process.Signal(sent)
 			_ = cmd.Wait() // the code says it
 			late.Stop()
@@ -289,12 +293,12 @@ func TestSilentHubAndSignal(t *testing.T) {
 
 // TestSilentHubWithoutKlog: nothing of client-go's own log is printed.
 func TestSilentHubWithoutKlog(t *testing.T) {
-	hub := newSilentHub(t)
-	cmd := exec.Command(os.Args[0], append(at("doctor", kubeconfigOf(t, "http://"+hub.Addr().String())), "--request-timeout", "200ms")...)
+	silent := newSilentHub(t)
+	cmd := exec.Command(os.Args[0], append(at("doctor", kubeconfigOf(t, "http://"+silent.Addr().String())), "--request-timeout", "200ms")...)
 	cmd.Env = append(os.Environ(), asProgram+"=1")
 	out, err := cmd.CombinedOutput()
 	var code *exec.ExitError
-	if !errors.As(err, &code) || code.ExitCode() != uncertain || strings.Count(string(out), "\n") != 1 || !strings.HasPrefix(string(out), "chandler: no hub at ") {
+	if !errors.As(err, &code) || code.ExitCode() != exit.Uncertain || strings.Count(string(out), "\n") != 1 || !strings.HasPrefix(string(out), "chandler: no hub at ") {
 		t.Errorf("%v, and it says\n%s", err, out)
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -272,17 +274,17 @@ func (h *smallHub) lines(text string) []string {
 // runSmall runs the command line, and returns what it prints on both streams, and its exit code.
 func runSmall(t *testing.T, args string) (stdout, stderr string, code int) {
 	t.Helper()
-	cmd := newCommand()
+	cmd := newCommand(made)
 	var out, errs strings.Builder
 	cmd.SetArgs(strings.Fields(args))
 	cmd.SetOut(&out)
 	cmd.SetErr(&errs)
 	cmd.SetIn(strings.NewReader(""))
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
-		code = uncertain
-		var e *exit
+		code = exit.Uncertain
+		var e *exit.Error
 		if errors.As(err, &e) {
-			code = e.code
+			code = e.Code
 		}
 		errs.WriteString(err.Error())
 	}

@@ -9,22 +9,27 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
-	"time"
+
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/hub"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
 
 	"github.com/spf13/cobra"
 
-	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/ui"
 )
 
 // uiOptions are the flags of `chandler ui`.
 type uiOptions struct {
-	hubOptions
-	port   uint16
-	noOpen bool
+	hub.Connection
+	terminal.Streams
+	Port   uint16
+	NoOpen bool
 }
 
-func uiCommand() *cobra.Command {
+func uiCommand(from *factory.Factory, run func(context.Context, *uiOptions) error) *cobra.Command {
 	o := &uiOptions{}
 	cmd := &cobra.Command{
 		Use:   "ui",
@@ -37,53 +42,58 @@ The address has a token. While the command runs, whoever has the address can do 
 		Example: `  chandler ui
   chandler ui --no-open --port 8111
   chandler ui -n team-a`,
-		Args: onlyFlags,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+		Args: command.OnlyFlags,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Streams = terminal.Of(cmd)
+			if run != nil {
+				return run(cmd.Context(), o)
+			}
+			return o.run(cmd.Context())
+		},
 	}
-	o.add(cmd)
-	o.addIdentity(cmd)
+	o.AddFlags(cmd, from)
+	o.AddIdentity(cmd)
 	f := cmd.Flags()
-	f.Uint16Var(&o.port, "port", 0, "port to listen on (default: a free one)")
-	f.BoolVar(&o.noOpen, "no-open", false, "print the address, do not open a browser")
+	f.Uint16Var(&o.Port, "port", 0, "port to listen on (default: a free one)")
+	f.BoolVar(&o.NoOpen, "no-open", false, "print the address, do not open a browser")
 	return cmd
 }
 
-func (o *uiOptions) run(cmd *cobra.Command) error {
-	ctx := cmd.Context()
-	config, err := reach(ctx, o.flags)
+func (o *uiOptions) run(ctx context.Context) error {
+	config, err := o.Reach(ctx, o.Flags)
 	if err != nil {
 		return err
 	}
 	config = ui.Restrict(config)
-	if o.client, err = live.Connect(config); err != nil {
-		return &exit{uncertain, err}
+	if o.Client, err = o.Dial(config); err != nil {
+		return exit.Wrong(err)
 	}
-	o.reader.Client = o.client
-	if err := o.reader.Ask(ctx, o.hubNamespace, cmd.Flags()); err != nil {
+	o.Reader.Client = o.Client
+	if err := o.Reader.Ask(ctx, o.HubNamespace, o.Written); err != nil {
 		return err
 	}
 	var listen net.ListenConfig
-	listener, err := listen.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(o.port))))
+	listener, err := listen.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(o.Port))))
 	if err != nil {
 		return fmt.Errorf("listen on the loopback interface: %w", err)
 	}
 	defer listener.Close()
-	sayLine(cmd.ErrOrStderr(), "Reading the fleet from %s …", config.Host)
-	fleet, err := ui.NewWatch(ctx, config, o.reader.Client, *o.flags.Namespace)
+	terminal.Say(o.ErrOut, "Reading the fleet from %s …", config.Host)
+	fleet, err := ui.NewWatch(ctx, config, o.Reader.Client, *o.Flags.Namespace)
 	if err != nil {
 		return err
 	}
-	server := ui.New(ui.Options{Fleet: fleet, Reader: &o.reader, Client: o.client, Address: listener.Addr().String(), Hub: config.Host,
-		Now: time.Now})
-	if _, err := fmt.Fprintln(cmd.OutOrStdout(), server.URL()); err != nil {
+	server := ui.New(ui.Options{Fleet: fleet, Reader: &o.Reader, Client: o.Client, Address: listener.Addr().String(), Hub: config.Host,
+		Now: o.Now})
+	if _, err := fmt.Fprintln(o.Out, server.URL()); err != nil {
 		return err
 	}
-	if !o.noOpen {
+	if !o.NoOpen {
 		if err := openBrowser(ctx, server.Ticket()); err != nil {
-			sayLine(cmd.ErrOrStderr(), "No browser was opened (%s): open the address above.", err)
+			terminal.Say(o.ErrOut, "No browser was opened (%s): open the address above.", err)
 		}
 	}
-	sayLine(cmd.ErrOrStderr(), "Ctrl-C ends it.")
+	terminal.Say(o.ErrOut, "Ctrl-C ends it.")
 	return server.Serve(ctx, listener)
 }
 

@@ -7,44 +7,47 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/hub"
+	"github.com/chandler-hub/chandler/internal/cli/installation"
+	"github.com/chandler-hub/chandler/internal/cli/resource"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
 
 	"github.com/spf13/cobra"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandler-hub/chandler/config"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/manifests"
 )
 
 // uninstallOptions are the flags of `chandler uninstall`, and what it finds.
 type uninstallOptions struct {
-	flags     *genericclioptions.ConfigFlags
-	removal   manifests.Removal
-	yes       bool
-	timeout   time.Duration
+	hub.Connection
+	terminal.Streams
+	Removal   manifests.Removal
+	Yes       bool
+	Timeout   time.Duration
 	config    *rest.Config
-	client    client.Client
-	wait      *waiter
-	out       io.Writer
+	wait      *installation.Waiter
 	installed []*unstructured.Unstructured // in the order in which they were applied
 	stays     []string
 	hubID     string
 }
 
-func uninstallCommand() *cobra.Command {
-	o := &uninstallOptions{flags: kubectlFlags()}
-	o.flags.Namespace = nil
+func uninstallCommand(from *factory.Factory, run func(context.Context, *uninstallOptions) error) *cobra.Command {
+	o := &uninstallOptions{}
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Uninstall the hub",
@@ -53,48 +56,51 @@ sets, Teams or clusters, --addons says what becomes of the add-ons. The CRDs sta
 them every AddonSet is gone. The namespace stays, since kubeconfigs may be in it. docs/uninstall.md has each way.`,
 		Example: `  chandler uninstall --addons=keep
   chandler uninstall --addons=remove --delete-crds --yes`,
-		Args: onlyFlags,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+		Args: command.OnlyFlags,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Streams = terminal.Of(cmd)
+			if run != nil {
+				return run(cmd.Context(), o)
+			}
+			return o.run(cmd.Context())
+		},
 	}
 	f := cmd.Flags()
-	o.flags.AddFlags(f)
-	f.StringVarP(&o.removal.Namespace, "namespace", "n", hubconfig.DefaultNamespace, "namespace of the hub")
-	f.StringVar(&o.removal.Addons, "addons", "", "what to do with the add-ons: keep, remove or orphan")
-	f.BoolVar(&o.removal.CRDs, "delete-crds", false, "also delete the CRDs, once nothing of their kinds is left")
-	f.BoolVarP(&o.yes, "yes", "y", false, "skip the confirmation prompt")
-	addTimeout(f, &o.timeout, 15*time.Minute, "how long to wait")
+	o.AddBare(cmd, from)
+	f.StringVarP(&o.Removal.Namespace, "namespace", "n", hubconfig.DefaultNamespace, "namespace of the hub")
+	f.StringVar(&o.Removal.Addons, "addons", "", "what to do with the add-ons: keep, remove or orphan")
+	f.BoolVar(&o.Removal.CRDs, "delete-crds", false, "also delete the CRDs, once nothing of their kinds is left")
+	f.BoolVarP(&o.Yes, "yes", "y", false, "skip the confirmation prompt")
+	command.AddTimeout(f, &o.Timeout, 15*time.Minute, "how long to wait")
+	exit.Means(cmd, "the hub is gone", "refused, you said no, there is no hub, or the time is over")
 	return cmd
 }
 
-func (o *uninstallOptions) run(cmd *cobra.Command) error {
-	ctx := cmd.Context()
-	if a := o.removal.Addons; a != "" && a != manifests.Keep && a != manifests.Remove && a != manifests.Orphan {
-		return &exit{uncertain, fmt.Errorf("uninstall: --addons is %q: write keep, remove or orphan", a)}
+func (o *uninstallOptions) run(ctx context.Context) error {
+	if a := o.Removal.Addons; a != "" && a != manifests.Keep && a != manifests.Remove && a != manifests.Orphan {
+		return exit.Wrong(fmt.Errorf("uninstall: --addons is %q: write keep, remove or orphan", a))
 	}
 	var err error
-	if o.config, err = reach(ctx, o.flags); err != nil {
+	if o.Client, o.config, err = o.Factory.Connect(ctx, o.Flags); err != nil {
 		return err
 	}
-	if o.client, err = live.Connect(o.config); err != nil {
-		return &exit{uncertain, err}
-	}
-	o.out = visible{cmd.OutOrStdout()}
-	o.wait = &waiter{client: o.client, out: o.out, timeout: o.timeout}
+	o.Out = terminal.Visible(o.Out)
+	o.wait = &installation.Waiter{Client: o.Client, Out: o.Out, Timeout: o.Timeout}
 	if err := o.look(ctx); err != nil {
 		return err
 	}
-	if err := o.removal.Refuse(); err != nil {
+	if err := o.Removal.Refuse(); err != nil {
 		return fmt.Errorf("nothing is changed: %w", err)
 	}
 	if len(o.installed) == 0 {
 		return fmt.Errorf("there is nothing of a hub in namespace %s: choose another one by --namespace, or another cluster by --context",
-			o.removal.Namespace)
+			o.Removal.Namespace)
 	}
 	o.plan()
-	if err := agreed(ctx, cmd.InOrStdin(), o.out, o.yes); err != nil {
+	if err := terminal.Agreed(ctx, o.In, o.Out, o.Yes); err != nil {
 		return err
 	}
-	fmt.Fprintln(o.out)
+	fmt.Fprintln(o.Out)
 	if o.leaves() {
 		if err := o.drain(ctx); err != nil {
 			return fmt.Errorf("%w. The hub is still there; run the command again to go on", err)
@@ -105,12 +111,12 @@ func (o *uninstallOptions) run(cmd *cobra.Command) error {
 
 // leaves returns whether there are add-ons that leave the hub.
 func (o *uninstallOptions) leaves() bool {
-	return len(o.removal.Fleet) > 0 && o.removal.Addons != manifests.Keep
+	return len(o.Removal.Fleet) > 0 && o.Removal.Addons != manifests.Keep
 }
 
 // look finds out what there is to uninstall.
 func (o *uninstallOptions) look(ctx context.Context) error {
-	there, err := lookAround(ctx, o.client, o.removal.Namespace)
+	there, err := installation.Look(ctx, o.Client, o.Removal.Namespace)
 	if err != nil {
 		return err
 	}
@@ -118,8 +124,8 @@ func (o *uninstallOptions) look(ctx context.Context) error {
 		return err
 	}
 	o.hubID = cmp.Or(there.HubID, hubconfig.DefaultHubID)
-	o.removal.Leads, o.removal.Elsewhere = there.Leads, there.Elsewhere
-	if o.removal.Fleet, o.removal.Applied, err = fleetOf(ctx, o.client); err != nil {
+	o.Removal.Leads, o.Removal.Elsewhere = there.Leads, there.Elsewhere
+	if o.Removal.Fleet, o.Removal.Applied, err = fleetOf(ctx, o.Client); err != nil {
 		return err
 	}
 	return o.find(ctx)
@@ -127,7 +133,7 @@ func (o *uninstallOptions) look(ctx context.Context) error {
 
 // find reads which objects of a hub are there. Cluster-wide ones that another hub uses stay.
 func (o *uninstallOptions) find(ctx context.Context) error {
-	objects, err := manifests.Build(config.Files, manifests.Options{Namespace: o.removal.Namespace, Policies: true})
+	objects, err := manifests.Build(config.Files, manifests.Options{Namespace: o.Removal.Namespace, Policies: true})
 	if err != nil {
 		return err
 	}
@@ -139,7 +145,7 @@ func (o *uninstallOptions) find(ctx context.Context) error {
 	more := &unstructured.UnstructuredList{}
 	more.SetAPIVersion("admissionregistration.k8s.io/v1")
 	more.SetKind("ValidatingAdmissionPolicyBindingList")
-	if err := o.client.List(ctx, more); err != nil {
+	if err := o.Client.List(ctx, more); err != nil {
 		return fmt.Errorf("list the bindings of admission policies: %w", err)
 	}
 	for i := range more.Items { // those for the Teams of other platform namespaces
@@ -151,19 +157,19 @@ func (o *uninstallOptions) find(ctx context.Context) error {
 	for _, u := range objects {
 		found := &unstructured.Unstructured{}
 		found.SetGroupVersionKind(u.GroupVersionKind())
-		switch err := o.client.Get(ctx, client.ObjectKeyFromObject(u), found); {
+		switch err := o.Client.Get(ctx, client.ObjectKeyFromObject(u), found); {
 		case apierrors.IsNotFound(err):
 			continue
 		case err != nil:
-			return fmt.Errorf("read %s: %w", called(u), err)
+			return fmt.Errorf("read %s: %w", resource.Called(u), err)
 		}
 		switch {
 		case u.GetKind() == "Namespace":
-			o.stays = append(o.stays, fmt.Sprintf("%s: delete it when nothing of yours is in it", called(u)))
-		case u.GetKind() == "CustomResourceDefinition" && !o.removal.CRDs:
-			o.stays = append(o.stays, called(u))
-		case o.removal.Elsewhere != "" && u.GetNamespace() != o.removal.Namespace && !o.ours(found):
-			o.stays = append(o.stays, called(u)+": another hub uses it")
+			o.stays = append(o.stays, fmt.Sprintf("%s: delete it when nothing of yours is in it", resource.Called(u)))
+		case u.GetKind() == "CustomResourceDefinition" && !o.Removal.CRDs:
+			o.stays = append(o.stays, resource.Called(u))
+		case o.Removal.Elsewhere != "" && u.GetNamespace() != o.Removal.Namespace && !o.ours(found):
+			o.stays = append(o.stays, resource.Called(u)+": another hub uses it")
 		default:
 			o.installed = append(o.installed, found)
 		}
@@ -176,27 +182,27 @@ func (o *uninstallOptions) ours(u *unstructured.Unstructured) bool {
 	subjects, _, _ := unstructured.NestedSlice(u.Object, "subjects")
 	return len(subjects) > 0 && !slices.ContainsFunc(subjects, func(s any) bool {
 		m, _ := s.(map[string]any)
-		return m["namespace"] != o.removal.Namespace
+		return m["namespace"] != o.Removal.Namespace
 	})
 }
 
 // plan says what would go, and what would stay.
 func (o *uninstallOptions) plan() {
 	switch {
-	case len(o.removal.Fleet) == 0:
-		fmt.Fprintln(o.out, "There are no sets, Teams or clusters")
-	case o.removal.Addons == manifests.Keep:
-		fmt.Fprintf(o.out, "These stay, with their add-ons: %s\n", strings.Join(o.removal.Fleet, ", "))
-	case o.removal.Addons == manifests.Remove:
-		fmt.Fprintf(o.out, "The hub first uninstalls every add-on from the clusters, and unregisters them. These go: %s\n",
-			strings.Join(o.removal.Fleet, ", "))
+	case len(o.Removal.Fleet) == 0:
+		fmt.Fprintln(o.Out, "There are no sets, Teams or clusters")
+	case o.Removal.Addons == manifests.Keep:
+		fmt.Fprintf(o.Out, "These stay, with their add-ons: %s\n", strings.Join(o.Removal.Fleet, ", "))
+	case o.Removal.Addons == manifests.Remove:
+		fmt.Fprintf(o.Out, "The hub first uninstalls every add-on from the clusters, and unregisters them. These go: %s\n",
+			strings.Join(o.Removal.Fleet, ", "))
 	default:
-		fmt.Fprintf(o.out, "The hub first lets go of every add-on, which stays on its cluster, and unregisters the clusters. These go: %s\n",
-			strings.Join(o.removal.Fleet, ", "))
+		fmt.Fprintf(o.Out, "The hub first lets go of every add-on, which stays on its cluster, and unregisters the clusters. These go: %s\n",
+			strings.Join(o.Removal.Fleet, ", "))
 	}
-	fmt.Fprintln(o.out, "Deleted:")
+	fmt.Fprintln(o.Out, "Deleted:")
 	for _, u := range o.order() {
-		fmt.Fprintln(o.out, "  "+called(u))
+		fmt.Fprintln(o.Out, "  "+resource.Called(u))
 	}
 }
 
@@ -220,7 +226,7 @@ func (o *uninstallOptions) remove(ctx context.Context) error {
 	for _, u := range o.order() {
 		if u.GetKind() == "CustomResourceDefinition" && !looked {
 			looked = true
-			if left, _, err := fleetOf(ctx, o.client); err != nil || len(left) > 0 {
+			if left, _, err := fleetOf(ctx, o.Client); err != nil || len(left) > 0 {
 				return errors.Join(err, fmt.Errorf("there are %s again: the CRDs stay", strings.Join(left, ", ")))
 			}
 		}
@@ -228,17 +234,17 @@ func (o *uninstallOptions) remove(ctx context.Context) error {
 			return err
 		}
 	}
-	if o.leaves() || len(o.removal.Fleet) == 0 { // nobody has to know any more which hub it was
+	if o.leaves() || len(o.Removal.Fleet) == 0 { // nobody has to know any more which hub it was
 		if err := o.forget(ctx); err != nil {
 			return err
 		}
 	} else {
 		o.stays = append(o.stays, "configmap/"+hubconfig.ConfigMapName+": it has the hub's ID, which a hub that comes back needs",
-			strings.Join(o.removal.Fleet, ", ")+", and the Flux objects")
+			strings.Join(o.Removal.Fleet, ", ")+", and the Flux objects")
 	}
-	fmt.Fprintln(o.out, "The hub is uninstalled. These stay:")
+	fmt.Fprintln(o.Out, "The hub is uninstalled. These stay:")
 	for _, s := range o.stays {
-		fmt.Fprintln(o.out, "  "+s)
+		fmt.Fprintln(o.Out, "  "+s)
 	}
 	return nil
 }
@@ -247,13 +253,13 @@ func (o *uninstallOptions) remove(ctx context.Context) error {
 func (o *uninstallOptions) forget(ctx context.Context) error {
 	published, lease := &unstructured.Unstructured{}, &unstructured.Unstructured{}
 	published.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	published.SetNamespace(o.removal.Namespace)
+	published.SetNamespace(o.Removal.Namespace)
 	published.SetName(hubconfig.ConfigMapName)
 	lease.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
 	lease.SetNamespace(hubconfig.LeaseNamespace)
 	lease.SetName(hubconfig.LeaseName)
 	err := o.delete(ctx, published)
-	if err == nil && o.removal.Elsewhere == "" {
+	if err == nil && o.Removal.Elsewhere == "" {
 		err = o.delete(ctx, lease)
 	}
 	return err
@@ -268,26 +274,26 @@ func (o *uninstallOptions) delete(ctx context.Context, u *unstructured.Unstructu
 	if uid := u.GetUID(); uid != "" { // not another one, that somebody has made meanwhile
 		options = append(options, client.Preconditions{UID: &uid})
 	}
-	err := o.client.Delete(ctx, u, options...)
+	err := o.Client.Delete(ctx, u, options...)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("delete %s: %w", called(u), err)
+		return fmt.Errorf("delete %s: %w", resource.Called(u), err)
 	}
-	err = o.wait.until(ctx, func(ctx context.Context) (string, error) {
-		err := o.client.Get(ctx, client.ObjectKeyFromObject(u), u.DeepCopy())
+	err = o.wait.Until(ctx, func(ctx context.Context) (string, error) {
+		err := o.Client.Get(ctx, client.ObjectKeyFromObject(u), u.DeepCopy())
 		switch {
 		case apierrors.IsNotFound(err):
 			return "", nil
 		case err != nil:
-			return "", fmt.Errorf("read %s: %w", called(u), err)
+			return "", fmt.Errorf("read %s: %w", resource.Called(u), err)
 		}
-		return called(u) + ": waits until it is gone", nil
+		return resource.Called(u) + ": waits until it is gone", nil
 	})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(o.out, called(u), "deleted")
+	fmt.Fprintln(o.Out, resource.Called(u), "deleted")
 	return nil
 }

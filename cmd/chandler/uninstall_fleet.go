@@ -77,7 +77,7 @@ func pagesOf(ctx context.Context, c client.Client, kind string, take func(client
 
 // drain has the hub uninstall the add-ons or let them go, and unregister the clusters. The sets go before the Teams, whose rights they use.
 func (o *uninstallOptions) drain(ctx context.Context) error {
-	if o.removal.Addons == manifests.Orphan {
+	if o.Removal.Addons == manifests.Orphan {
 		if err := o.orphan(ctx); err != nil {
 			return err
 		}
@@ -88,13 +88,13 @@ func (o *uninstallOptions) drain(ctx context.Context) error {
 	if err := o.deleteAll(ctx, "Team", func(client.Object) bool { return true }); err != nil {
 		return err
 	}
-	r := &registrar.Registrar{Hub: live.Reader{Client: o.client}, HubConfig: o.config, Out: o.out, Wait: o.timeout}
+	r := &registrar.Registrar{Hub: live.Reader{Client: o.Client}, HubConfig: o.config, Out: o.Out, Wait: o.Timeout}
 	r.Hub.Hub.HubID = o.hubID
-	if err := r.Hub.Hub.Complete(o.removal.Namespace); err != nil {
+	if err := r.Hub.Hub.Complete(o.Removal.Namespace); err != nil {
 		return err
 	}
 	var names []client.ObjectKey
-	err := pagesOf(ctx, o.client, "ClusterRegistration", func(c client.Object) { names = append(names, client.ObjectKeyFromObject(c)) })
+	err := pagesOf(ctx, o.Client, "ClusterRegistration", func(c client.Object) { names = append(names, client.ObjectKeyFromObject(c)) })
 	for _, name := range names {
 		d, failed := r.Departure(ctx, name, false, false)
 		if failed == nil {
@@ -104,7 +104,7 @@ func (o *uninstallOptions) drain(ctx context.Context) error {
 			err = errors.Join(err, fmt.Errorf("unregister cluster %s: %w", name, failed))
 			continue
 		}
-		fmt.Fprintf(o.out, "Cluster %s is unregistered\n", name)
+		fmt.Fprintf(o.Out, "Cluster %s is unregistered\n", name)
 	}
 	return err
 }
@@ -112,7 +112,7 @@ func (o *uninstallOptions) drain(ctx context.Context) error {
 // orphan writes into each set that its add-ons stay, and waits until the hub has read it. A Team's set is the hub's own.
 func (o *uninstallOptions) orphan(ctx context.Context) error {
 	sets := &hubv1.AddonSetList{}
-	if err := o.client.List(ctx, sets); err != nil {
+	if err := o.Client.List(ctx, sets); err != nil {
 		return fmt.Errorf("list the AddonSets: %w", err)
 	}
 	var wanted []*hubv1.AddonSet
@@ -123,17 +123,17 @@ func (o *uninstallOptions) orphan(ctx context.Context) error {
 		}
 		if s.Spec.DeletionPolicy != hubv1.DeletionPolicyOrphan && s.DeletionTimestamp == nil {
 			patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"deletionPolicy":"Orphan"}}`))
-			if err := o.client.Patch(ctx, s, patch, client.FieldOwner(uninstallManager)); err != nil {
+			if err := o.Client.Patch(ctx, s, patch, client.FieldOwner(uninstallManager)); err != nil {
 				return fmt.Errorf("AddonSet %s/%s: %w", s.Namespace, s.Name, err)
 			}
-			fmt.Fprintf(o.out, "AddonSet %s/%s: deletionPolicy: Orphan\n", s.Namespace, s.Name)
+			fmt.Fprintf(o.Out, "AddonSet %s/%s: deletionPolicy: Orphan\n", s.Namespace, s.Name)
 		}
 		wanted = append(wanted, s)
 	}
-	return o.wait.until(ctx, func(ctx context.Context) (string, error) {
+	return o.wait.Until(ctx, func(ctx context.Context) (string, error) {
 		for _, s := range wanted {
 			now := &hubv1.AddonSet{}
-			if err := o.client.Get(ctx, client.ObjectKeyFromObject(s), now); err != nil {
+			if err := o.Client.Get(ctx, client.ObjectKeyFromObject(s), now); err != nil {
 				if client.IgnoreNotFound(err) == nil {
 					continue
 				}
@@ -150,7 +150,7 @@ func (o *uninstallOptions) orphan(ctx context.Context) error {
 // deleteAll deletes the objects of a kind, and waits until they are gone.
 func (o *uninstallOptions) deleteAll(ctx context.Context, kind string, which func(client.Object) bool) error {
 	var all []client.Object
-	err := pagesOf(ctx, o.client, kind, func(object client.Object) {
+	err := pagesOf(ctx, o.Client, kind, func(object client.Object) {
 		if which(object) {
 			all = append(all, object)
 		}
@@ -159,16 +159,16 @@ func (o *uninstallOptions) deleteAll(ctx context.Context, kind string, which fun
 		return err
 	}
 	for _, object := range all {
-		if err := apply.Delete(ctx, o.client, object); err != nil {
+		if err := apply.Delete(ctx, o.Client, object); err != nil {
 			return fmt.Errorf("delete %s %s/%s: %w", kind, object.GetNamespace(), object.GetName(), err)
 		}
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	err = o.wait.until(ctx, func(ctx context.Context) (string, error) {
+	err = o.wait.Until(ctx, func(ctx context.Context) (string, error) {
 		left, held := 0, ""
-		err := pagesOf(ctx, o.client, kind, func(object client.Object) {
+		err := pagesOf(ctx, o.Client, kind, func(object client.Object) {
 			if which(object) {
 				left++
 				held = o.held(ctx, object, held)
@@ -180,7 +180,7 @@ func (o *uninstallOptions) deleteAll(ctx context.Context, kind string, which fun
 		return fmt.Sprintf("waits until %s gone%s", are(left, kind), held), nil
 	})
 	if err == nil {
-		fmt.Fprintf(o.out, "%s deleted\n", number(len(all), kind))
+		fmt.Fprintf(o.Out, "%s deleted\n", number(len(all), kind))
 	}
 	return err
 }
@@ -198,7 +198,7 @@ func (o *uninstallOptions) held(ctx context.Context, object client.Object, befor
 		return before
 	}
 	set := &hubv1.AddonSet{}
-	if o.client.Get(ctx, client.ObjectKeyFromObject(object), set) != nil {
+	if o.Client.Get(ctx, client.ObjectKeyFromObject(object), set) != nil {
 		return ""
 	}
 	if c := status.Find(set, hubv1.RemovalsHeldCondition); c != nil && c.Status == metav1.ConditionTrue {

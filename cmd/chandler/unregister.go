@@ -3,21 +3,29 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/pair"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
 
 	"github.com/spf13/cobra"
 )
 
 // unregisterOptions are the flags of `chandler unregister`.
 type unregisterOptions struct {
-	*registrarOptions
-	orphan, leaveAccount bool
+	pair.Pair
+	// Arg is the name of a cluster.
+	Arg                  string
+	Orphan, LeaveAccount bool
 }
 
-func unregisterCommand() *cobra.Command {
-	o := &unregisterOptions{registrarOptions: newRegistrarOptions()}
+func unregisterCommand(from *factory.Factory, run func(context.Context, *unregisterOptions) error) *cobra.Command {
+	o := &unregisterOptions{}
 	cmd := &cobra.Command{
 		Use:   "unregister NAME",
 		Short: "Unregister a cluster",
@@ -32,34 +40,40 @@ and accounts stay.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Arg = args[0]
+			if run != nil {
+				return run(cmd.Context(), o)
+			}
+			return o.run(cmd.Context())
+		},
 	}
-	cmd.ValidArgsFunction = completeNames(o.hub, "ClusterRegistration", false)
 	f := cmd.Flags()
-	f.BoolVar(&o.orphan, "orphan", false, "leave the add-ons on the cluster")
-	f.BoolVar(&o.leaveAccount, "leave-account", false, "leave the hub's account on the cluster, such as one that is gone")
-	o.addFlags(cmd, 15*time.Minute)
+	f.BoolVar(&o.Orphan, "orphan", false, "leave the add-ons on the cluster")
+	f.BoolVar(&o.LeaveAccount, "leave-account", false, "leave the hub's account on the cluster, such as one that is gone")
+	o.AddFlags(cmd, from, 15*time.Minute)
+	cmd.ValidArgsFunction = o.CompleteNames("ClusterRegistration", false)
+	exit.Means(cmd, "the cluster is unregistered", "a check failed, you said no, or the time is over")
 	return cmd
 }
 
-func (o *unregisterOptions) run(cmd *cobra.Command, arg string) error {
-	name, err := o.name(arg)
+func (o *unregisterOptions) run(ctx context.Context) error {
+	name, err := o.Name(o.Arg)
 	if err != nil {
-		return &exit{uncertain, err}
+		return exit.Wrong(err)
 	}
-	r, err := o.connect(cmd)
+	r, err := o.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	ctx := cmd.Context()
-	departure, err := r.Departure(ctx, name, o.orphan, o.leaveAccount)
+	departure, err := r.Departure(ctx, name, o.Orphan, o.LeaveAccount)
 	if err != nil {
-		return decide(err)
+		return exit.Decide(err)
 	}
 	if err := departure.Print(o.Out); err != nil {
 		return err
 	}
-	if err := o.agreed(ctx); err != nil {
+	if err := terminal.Agreed(ctx, o.In, o.Out, o.Yes); err != nil {
 		return err
 	}
 	fmt.Fprintln(o.Out)

@@ -10,6 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/hub"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
+
 	"github.com/spf13/cobra"
 
 	"github.com/chandler-hub/chandler/internal/live"
@@ -26,11 +31,17 @@ type versions struct {
 // versionPatience is how long the command waits for the hub: most users want the version of the command line, which needs no hub.
 const versionPatience = 5 * time.Second
 
-func versionCommand() *cobra.Command {
-	o := &hubOptions{}
-	var format output
-	var clientOnly bool
-	var fluxNamespace string
+// versionOptions are the flags of `chandler version`.
+type versionOptions struct {
+	hub.Connection
+	terminal.Streams
+	ClientOnly    bool
+	FluxNamespace string
+	Output        command.Format
+}
+
+func versionCommand(from *factory.Factory, run func(context.Context, *versionOptions) error) *cobra.Command {
+	o := &versionOptions{}
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show the versions of this command line, the hub and Flux",
@@ -39,39 +50,47 @@ Deployments there, those of the hub and of Flux. What is not known is said on st
 		Example: `  chandler version
   chandler version --client
   chandler version -o json`,
-		Args: onlyFlags,
+		Args: command.OnlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := versions{Client: version.Get()}
-			if !clientOnly {
-				if err := o.versions(cmd.Context(), &v, fluxNamespace); err != nil {
-					v.Unknown = err.Error()
-					sayLine(cmd.ErrOrStderr(), "the versions of the hub and Flux are not known: %v", err)
-				}
+			o.Streams = terminal.Of(cmd)
+			if run != nil {
+				return run(cmd.Context(), o)
 			}
-			if !format.isText() {
-				return format.write(cmd.OutOrStdout(), v)
-			}
-			return v.print(visible{cmd.OutOrStdout()})
+			return o.run(cmd.Context())
 		},
 	}
-	o.add(cmd)
-	addHubNamespace(cmd.Flags(), &o.hubNamespace)
+	o.AddFlags(cmd, from)
 	f := cmd.Flags()
+	hub.AddNamespace(f, &o.HubNamespace)
 	f.Lookup("namespace").Hidden = true
-	f.BoolVar(&clientOnly, "client", false, "only the version of this command line")
-	f.StringVar(&fluxNamespace, "flux-namespace", "flux-system", "namespace of Flux")
-	format.addOutput(cmd)
+	f.BoolVar(&o.ClientOnly, "client", false, "only the version of this command line")
+	f.StringVar(&o.FluxNamespace, "flux-namespace", "flux-system", "namespace of Flux")
+	o.Output.AddFlag(cmd)
 	return cmd
 }
 
-// versions asks the management cluster.
-func (o *hubOptions) versions(ctx context.Context, v *versions, fluxNamespace string) error {
+func (o *versionOptions) run(ctx context.Context) error {
+	v := versions{Client: version.Get()}
+	if !o.ClientOnly {
+		if err := o.ask(ctx, &v); err != nil {
+			v.Unknown = err.Error()
+			terminal.Say(o.ErrOut, "the versions of the hub and Flux are not known: %v", err)
+		}
+	}
+	if !o.Output.IsText() {
+		return o.Output.Write(o.Out, v)
+	}
+	return v.print(terminal.Visible(o.Out))
+}
+
+// ask asks the management cluster.
+func (o *versionOptions) ask(ctx context.Context, v *versions) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, versionPatience, errors.New("the management cluster does not answer in time"))
 	defer cancel()
-	if err := o.connect(ctx); err != nil {
+	if err := o.Connect(ctx); err != nil {
 		return err
 	}
-	found, err := o.reader.Versions(ctx, o.hubNamespace, fluxNamespace)
+	found, err := o.Reader.Versions(ctx, o.HubNamespace, o.FluxNamespace)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package help writes the help of commands.
+package help
 
 import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/hub"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -13,10 +19,9 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 )
 
-// width is how wide a help is. Half of a wide screen shows it without a break.
-const width = 100
+// Width is how wide a help is. Half of a wide screen shows it without a break.
+const Width = 100
 
-// help writes the help of a command.
 func help(cmd *cobra.Command, _ []string) {
 	text := cmd.Short + "."
 	if cmd.Long != "" {
@@ -32,7 +37,7 @@ func wrapped(text string) string {
 	for line := range strings.SplitSeq(text, "\n") {
 		if line == "" || strings.HasPrefix(line, " ") {
 			b.WriteString("\n" + line)
-			length = width
+			length = Width
 			if line == "" {
 				b.WriteString("\n")
 				length = 0
@@ -42,7 +47,7 @@ func wrapped(text string) string {
 		for word := range strings.FieldsSeq(line) {
 			switch {
 			case length == 0:
-			case length+1+len(word) > width:
+			case length+1+len(word) > Width:
 				b.WriteString("\n")
 				length = 0
 			default:
@@ -80,11 +85,11 @@ func usage(cmd *cobra.Command) error {
 			}
 		}
 	}
-	own, common := flagsOf(cmd)
-	if text := flagLines(own); text != "" {
+	own, common := FlagsOf(cmd)
+	if text := FlagLines(own); text != "" {
 		b.WriteString("\n\nFlags:\n" + text)
 	}
-	if codes := codesOf(cmd); codes != nil {
+	if codes := exit.Meanings(cmd); codes != nil {
 		b.WriteString("\n\nExit codes:")
 		for code, text := range codes {
 			fmt.Fprintf(&b, "\n  %d  %s", code, text)
@@ -100,28 +105,19 @@ func usage(cmd *cobra.Command) error {
 	return err
 }
 
-// flagLines returns the lines about flags.
-func flagLines(f *pflag.FlagSet) string { return strings.TrimRight(f.FlagUsagesWrapped(width), "\n") }
+// FlagLines returns the lines about flags.
+func FlagLines(f *pflag.FlagSet) string { return strings.TrimRight(f.FlagUsagesWrapped(Width), "\n") }
 
-// codesOf returns what the exit codes of a command mean, beginning with 0; nil for a command that is only there for those below it.
-func codesOf(cmd *cobra.Command) []string {
-	if !cmd.Runnable() || cmd.HasAvailableSubCommands() {
-		return nil
-	}
-	o := outcomeOf(cmd)
-	return []string{o.done, o.failed, unasked}
-}
-
-// flagsOf returns the flags of a command that people see: its own, and those that all commands have in common.
-func flagsOf(cmd *cobra.Command) (own, common *pflag.FlagSet) {
-	hub, kubectls := commonFlags()
+// FlagsOf returns the flags of a command that people see: its own, and those that all commands have in common.
+func FlagsOf(cmd *cobra.Command) (own, common *pflag.FlagSet) {
+	shared, kubectls := CommonFlags()
 	own, common = pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	cmd.InitDefaultHelpFlag()
 	if f := cmd.Flags().Lookup("help"); f != nil {
 		f.Hidden = true // who reads it knows it
 	}
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Name != "namespace" && (hub.Lookup(f.Name) != nil || kubectls.Lookup(f.Name) != nil) {
+		if f.Name != "namespace" && (shared.Lookup(f.Name) != nil || kubectls.Lookup(f.Name) != nil) {
 			common.AddFlag(f)
 		} else {
 			own.AddFlag(f)
@@ -130,14 +126,14 @@ func flagsOf(cmd *cobra.Command) (own, common *pflag.FlagSet) {
 	return own, common
 }
 
-// commonFlags returns the flags that `chandler options` shows: those that the command line shares with the hub, and kubectl's. The shared
+// CommonFlags returns the flags that `chandler options` shows: those that the command line shares with the hub, and kubectl's. The shared
 // ones default to what the hub runs with.
-func commonFlags() (hub, kubectls *pflag.FlagSet) {
-	hub, kubectls = pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
-	(&hubconfig.Shared{}).AddFlags(hub, hubconfig.DefaultNamespace)
-	addHubNamespace(hub, new(string))
-	kubectlFlags().AddFlags(kubectls)
-	return hub, kubectls
+func CommonFlags() (shared, kubectls *pflag.FlagSet) {
+	shared, kubectls = pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	(&hubconfig.Shared{}).AddFlags(shared, hubconfig.DefaultNamespace)
+	hub.AddNamespace(shared, new(string))
+	factory.KubectlFlags().AddFlags(kubectls)
+	return shared, kubectls
 }
 
 func optionsCommand() *cobra.Command {
@@ -147,12 +143,54 @@ func optionsCommand() *cobra.Command {
 		Long: `Lists the flags by which a command finds the hub, and the hub's own flags. The hub publishes its flags, and commands read them ` +
 			`there: you only write them for files, or if you may not read ConfigMap chandler-hub.`,
 		Example: "  chandler options",
-		Args:    onlyFlags,
+		Args:    command.OnlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			hub, kubectls := commonFlags()
+			shared, kubectls := CommonFlags()
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "Flags of kubectl, to find the management cluster:\n%s\n\n"+
-				"Flags of the hub, to read files as the hub would:\n%s\n", flagLines(kubectls), flagLines(hub))
+				"Flags of the hub, to read files as the hub would:\n%s\n", FlagLines(kubectls), FlagLines(shared))
 			return err
 		},
 	}
+}
+
+// helpCommand is cobra's, but for a command that there is not: that is an error, as it is without help.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "help [command]",
+		Short:             "Show the help of a command",
+		Example:           "  chandler help get clusters",
+		ValidArgsFunction: completeCommands,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, rest, err := cmd.Root().Find(args)
+			if err == nil && len(rest) > 0 {
+				err = fmt.Errorf("there is no command %q", "chandler "+strings.Join(args, " "))
+			}
+			if err != nil {
+				return exit.Wrong(fmt.Errorf("help: %w: chandler --help lists the commands", err))
+			}
+			return of.Help()
+		},
+	}
+}
+
+// completeCommands completes the commands below the one that is written.
+func completeCommands(cmd *cobra.Command, args []string, begun string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
+	of, _, err := cmd.Root().Find(args)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, c := range of.Commands() {
+		if c.IsAvailableCommand() && strings.HasPrefix(c.Name(), begun) {
+			out = append(out, cobra.CompletionWithDesc(c.Name(), c.Short))
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// Add has a program and all its commands show this help, with the commands help and options.
+func Add(root *cobra.Command) {
+	root.AddCommand(optionsCommand())
+	root.SetUsageFunc(usage)
+	root.SetHelpFunc(help)
+	root.SetHelpCommand(helpCommand())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package input
 
 import (
 	"bytes"
@@ -16,12 +16,9 @@ import (
 	"strings"
 )
 
-// names says in one line which files these are.
-func names(files []string) string { return strings.Join(files, ", ") }
-
-// atRevision reads files and folders as they are at a revision of the Git repository that holds them. A folder that the revision does not
+// AtRevision reads files and folders as they are at a revision of the Git repository that holds them. A folder that the revision does not
 // have is empty there.
-func atRevision(ctx context.Context, revision string, files []string) ([]input, error) {
+func AtRevision(ctx context.Context, revision string, files []string) ([]File, error) {
 	if strings.HasPrefix(revision, "-") {
 		return nil, fmt.Errorf("--against %s: is no Git revision", revision)
 	}
@@ -29,7 +26,7 @@ func atRevision(ctx context.Context, revision string, files []string) ([]input, 
 		return nil, fmt.Errorf("--against %s is neither a file nor a folder, and the program git, which reads revisions, is not in the path: "+
 			"install it, or write --against DIR", revision)
 	}
-	var out []input
+	var out []File
 	seen := map[string]bool{}
 	for _, name := range files {
 		if name == "-" {
@@ -40,8 +37,8 @@ func atRevision(ctx context.Context, revision string, files []string) ([]input, 
 			return nil, err
 		}
 		for _, in := range found {
-			if !seen[in.name] {
-				seen[in.name] = true
+			if !seen[in.Name] {
+				seen[in.Name] = true
 				out = append(out, in)
 			}
 		}
@@ -49,7 +46,7 @@ func atRevision(ctx context.Context, revision string, files []string) ([]input, 
 	return out, nil
 }
 
-func filesAt(ctx context.Context, revision, name string) ([]input, error) {
+func filesAt(ctx context.Context, revision, name string) ([]File, error) {
 	c, err := commitOf(ctx, revision, name)
 	if err != nil {
 		return nil, err
@@ -60,15 +57,15 @@ func filesAt(ctx context.Context, revision, name string) ([]input, error) {
 	}
 	var paths []string
 	for p := range strings.SplitSeq(strings.TrimSuffix(string(listed), "\x00"), "\x00") {
-		if !strings.Contains(p, "\n") && (c.named || slices.Contains(extensions, path.Ext(p))) {
+		if !strings.Contains(p, "\n") && (c.named || slices.Contains(Extensions, path.Ext(p))) {
 			paths = append(paths, p)
 		}
 	}
 	return blobs(ctx, c.root, c.id, revision, paths, c.named)
 }
 
-// regularAt returns the regular files of a folder at a revision, by their paths in the folder: what Flux takes of a repository.
-func regularAt(ctx context.Context, revision, folder string) ([]input, error) {
+// RegularAt returns the regular files of a folder at a revision, by their paths in the folder: what Flux takes of a repository.
+func RegularAt(ctx context.Context, revision, folder string) ([]File, error) {
 	c, err := commitOf(ctx, revision, folder)
 	if err != nil {
 		return nil, err
@@ -86,10 +83,10 @@ func regularAt(ctx context.Context, revision, folder string) ([]input, error) {
 	}
 	out, err := blobs(ctx, c.root, c.id, revision, paths, false)
 	for i := range out {
-		out[i].name = strings.TrimPrefix(strings.TrimPrefix(out[i].name, revision+":"), c.at)
-		out[i].name = strings.TrimPrefix(out[i].name, "/")
+		out[i].Name = strings.TrimPrefix(strings.TrimPrefix(out[i].Name, revision+":"), c.at)
+		out[i].Name = strings.TrimPrefix(out[i].Name, "/")
 		if c.named {
-			out[i].name = path.Base(c.at)
+			out[i].Name = path.Base(c.at)
 		}
 	}
 	return out, err
@@ -137,7 +134,7 @@ func commitOf(ctx context.Context, revision, name string) (*commit, error) {
 }
 
 // blobs returns files of a commit as they are stored, whatever attributes say of them. It follows links within the tree.
-func blobs(ctx context.Context, root, id, revision string, paths []string, named bool) ([]input, error) {
+func blobs(ctx context.Context, root, id, revision string, paths []string, named bool) ([]File, error) {
 	var ask strings.Builder
 	for _, p := range paths {
 		ask.WriteString(id + ":" + p + "\n")
@@ -146,7 +143,7 @@ func blobs(ctx context.Context, root, id, revision string, paths []string, named
 	if err != nil {
 		return nil, err
 	}
-	var out []input
+	var out []File
 	for _, p := range paths {
 		head, rest, _ := bytes.Cut(raw, []byte("\n"))
 		words := strings.Fields(string(head))
@@ -158,7 +155,7 @@ func blobs(ctx context.Context, root, id, revision string, paths []string, named
 		case words[0] == "symlink" || words[0] == "dangling" || words[0] == "loop" || words[0] == "notdir":
 			return nil, fmt.Errorf("%s of %s is a link that leads to no file of the repository", p, revision)
 		case words[1] == "blob":
-			out = append(out, input{revision + ":" + p, content, named})
+			out = append(out, File{revision + ":" + p, content, named})
 		}
 		raw = rest[size+1:]
 	}

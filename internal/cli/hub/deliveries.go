@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package hub
 
 import (
 	"context"
@@ -14,15 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/live"
 )
 
-// deliveries reads the deliveries to a cluster. Who may not list them everywhere gets those beside the sets that the registration names.
-func (o *hubOptions) deliveries(ctx context.Context, reg *hubv1.ClusterRegistration) ([]hubv1.AddonDelivery, error) {
+// Deliveries reads the deliveries to a cluster. Who may not list them everywhere gets those beside the sets that the registration names.
+func (c *Connection) Deliveries(ctx context.Context, reg *hubv1.ClusterRegistration) ([]hubv1.AddonDelivery, error) {
 	var out []hubv1.AddonDelivery
 	read := func(namespace string) error {
-		q := &live.Query{Client: o.client, Kinds: "AddonDeliveries", Namespace: namespace,
+		q := &live.Query{Client: c.Client, Kinds: "AddonDeliveries", Namespace: namespace,
 			List:    func() client.ObjectList { return &hubv1.AddonDeliveryList{} },
 			Options: []client.ListOption{client.MatchingLabels{hubv1.ClusterLabel: identity.LabelValue(reg.Name)}}}
 		_, err := q.Pages(ctx, func(objects []client.Object) error {
@@ -57,19 +59,19 @@ func (o *hubOptions) deliveries(ctx context.Context, reg *hubv1.ClusterRegistrat
 	return out, nil
 }
 
-// ownNamespace is the namespace that somebody means who may not read all of them: that of -n, or of the kubeconfig's context.
-func ownNamespace(flags *genericclioptions.ConfigFlags) (string, error) {
+// OwnNamespace is the namespace that somebody means who may not read all of them: that of -n, or of the kubeconfig's context.
+func OwnNamespace(flags *genericclioptions.ConfigFlags) (string, error) {
 	if *flags.Namespace != "" {
 		return *flags.Namespace, nil
 	}
 	namespace, _, err := flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return "", &exit{uncertain, fmt.Errorf("find the hub: %w", err)}
+		return "", exit.Wrong(fmt.Errorf("find the hub: %w", err))
 	}
 	return namespace, nil
 }
 
-// sayNarrow says that only one namespace is shown, since somebody may not read all of them.
-func sayNarrow(to io.Writer, kinds, namespace string) {
-	sayLine(to, "cannot list %s in all namespaces: showing namespace %s", kinds, namespace)
+// SayNarrow says that only one namespace is shown, since somebody may not read all of them.
+func SayNarrow(to io.Writer, kinds, namespace string) {
+	terminal.Say(to, "cannot list %s in all namespaces: showing namespace %s", kinds, namespace)
 }

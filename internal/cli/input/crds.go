@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package input
 
 import (
 	"fmt"
@@ -9,10 +9,11 @@ import (
 	"github.com/chandler-hub/chandler/internal/crdschema"
 )
 
-const crdsUsage = "folder of CRDs to use instead of the built-in ones, such as those of another Flux version"
+// CRDsUsage is what the help says of --crds.
+const CRDsUsage = "folder of CRDs to use instead of the built-in ones, such as those of another Flux version"
 
-// readCRDs reads the CRDs in a folder and its folders. It returns nil for no folder.
-func readCRDs(dir string) (*crdschema.Library, error) {
+// ReadCRDs reads the CRDs in a folder and its folders. It returns nil for no folder.
+func ReadCRDs(dir string) (*crdschema.Library, error) {
 	if dir == "" {
 		return nil, nil
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package installation
 
 import (
 	"testing"
@@ -31,7 +31,7 @@ func TestLookAroundLease(t *testing.T) {
 				Labels: map[string]string{hubconfig.InstallationLabel: tc.installation}}}
 			lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now().Add(-tc.renewed)}
 			api := fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(lease).Build()
-			there, err := lookAround(t.Context(), api, "chandler-system")
+			there, err := Look(t.Context(), api, "chandler-system")
 			if err != nil || there.Elsewhere != tc.want {
 				t.Errorf("%q, %v; want %q", there.Elsewhere, err, tc.want)
 			}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package resource applies objects to the management cluster as kubectl does, and prints them for Git.
+package resource
 
 import (
 	"context"
@@ -16,39 +17,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// writer applies objects to the management cluster, and says of each what it did.
-type writer struct {
-	client client.Client
-	out    io.Writer
-	// manager is the field manager. It is the user's, and so not the hub's.
-	manager string
-	// dry has it change nothing, and say what would become of each object.
-	dry bool
-	// overwrite has it change objects that exist, and force take over fields that somebody else has set.
-	overwrite, force bool
+// Writer applies objects to the management cluster, and says of each what it did.
+type Writer struct {
+	Client client.Client
+	Out    io.Writer
+	// Manager is the field manager. It is the user's, and so not the hub's.
+	Manager string
+	// Dry has it change nothing, and say what would become of each object.
+	Dry bool
+	// Overwrite has it change objects that exist, and Force take over fields that somebody else has set.
+	Overwrite, Force bool
 }
 
-// write applies the objects in their order. First the API server is asked about all of them, so that a mistake in the last
+// Write applies the objects in their order. First the API server is asked about all of them, so that a mistake in the last
 // one does not leave the first ones behind.
-func (w *writer) write(ctx context.Context, objects []*unstructured.Unstructured) error {
-	before, err := w.ask(ctx, objects)
+func (w *Writer) Write(ctx context.Context, objects []*unstructured.Unstructured) error {
+	before, err := w.Ask(ctx, objects)
 	if err != nil {
 		return err
 	}
-	return w.put(ctx, objects, before)
+	return w.Put(ctx, objects, before)
 }
 
-// put applies objects that the API server has been asked about. before is each as it was then.
-func (w *writer) put(ctx context.Context, objects, before []*unstructured.Unstructured) error {
+// Put applies objects that the API server has been asked about. before is each as it was then.
+func (w *Writer) Put(ctx context.Context, objects, before []*unstructured.Unstructured) error {
 	var options []client.ApplyOption
 	dry := ""
-	if w.dry {
+	if w.Dry {
 		options, dry = append(options, client.DryRunAll), " (server dry run)"
 	}
 	for i, u := range objects {
 		after := u.DeepCopy()
 		err := w.apply(ctx, after, options...)
-		if w.dry && apierrors.IsNotFound(err) && before[i] == nil {
+		if w.Dry && apierrors.IsNotFound(err) && before[i] == nil {
 			err = nil // its namespace would be made too
 		}
 		if err != nil {
@@ -61,17 +62,17 @@ func (w *writer) put(ctx context.Context, objects, before []*unstructured.Unstru
 		case len(differences(before[i], after)) == 0:
 			what = "unchanged"
 		}
-		if _, err := fmt.Fprintln(w.out, called(u), what+dry); err != nil {
+		if _, err := fmt.Fprintln(w.Out, Called(u), what+dry); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ask has the API server say what it would do. An object that exists is somebody's, also if he has made it by this command:
+// Ask has the API server say what it would do. An object that exists is somebody's, also if he has made it by this command:
 // another selector, or another add-on, would take away what clusters have. So it stays as it is, unless the user says so.
-// ask returns each object as it is before; nil for one that is none yet.
-func (w *writer) ask(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+// Ask returns each object as it is before; nil for one that is none yet.
+func (w *Writer) Ask(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	made := map[string]bool{}
 	all := make([]*unstructured.Unstructured, len(objects))
 	for i, u := range objects {
@@ -91,11 +92,11 @@ func (w *writer) ask(ctx context.Context, objects []*unstructured.Unstructured) 
 		if u.GetKind() == "Namespace" {
 			made[u.GetName()] = true
 		}
-		if before == nil || w.overwrite {
+		if before == nil || w.Overwrite {
 			continue
 		}
 		if fields := differences(before, after); len(fields) > 0 {
-			return nil, fmt.Errorf("%s exists, and differs in %s: choose another name, or write --overwrite to change it", called(u),
+			return nil, fmt.Errorf("%s exists, and differs in %s: choose another name, or write --overwrite to change it", Called(u),
 				strings.Join(fields, ", "))
 		}
 	}
@@ -103,14 +104,14 @@ func (w *writer) ask(ctx context.Context, objects []*unstructured.Unstructured) 
 }
 
 // before returns an object as it is; nil if there is none.
-func (w *writer) before(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (w *Writer) before(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	before := &unstructured.Unstructured{}
 	before.SetGroupVersionKind(u.GroupVersionKind())
-	switch err := w.client.Get(ctx, client.ObjectKeyFromObject(u), before); {
+	switch err := w.Client.Get(ctx, client.ObjectKeyFromObject(u), before); {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("read %s: %w", called(u), err)
+		return nil, fmt.Errorf("read %s: %w", Called(u), err)
 	}
 	return before, nil
 }
@@ -142,21 +143,21 @@ func differences(before, after *unstructured.Unstructured) []string {
 	return out
 }
 
-func (w *writer) apply(ctx context.Context, u *unstructured.Unstructured, options ...client.ApplyOption) error {
-	options = append(options, client.FieldOwner(w.manager))
-	if w.force {
+func (w *Writer) apply(ctx context.Context, u *unstructured.Unstructured, options ...client.ApplyOption) error {
+	options = append(options, client.FieldOwner(w.Manager))
+	if w.Force {
 		options = append(options, client.ForceOwnership)
 	}
-	return w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), options...)
+	return w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), options...)
 }
 
-func (w *writer) wrap(u *unstructured.Unstructured, err error) error {
+func (w *Writer) wrap(u *unstructured.Unstructured, err error) error {
 	switch {
-	case apierrors.IsConflict(err) && !w.force:
+	case apierrors.IsConflict(err) && !w.Force:
 		return fmt.Errorf("%s: somebody else has set some of its fields: %w. Change it where it comes from, or write --force-conflicts to take "+
-			"them over", called(u), err)
+			"them over", Called(u), err)
 	case apierrors.IsNotFound(err) && u.GetNamespace() != "":
-		return fmt.Errorf("%s: namespace %q, or the kind, does not exist: %w", called(u), u.GetNamespace(), err)
+		return fmt.Errorf("%s: namespace %q, or the kind, does not exist: %w", Called(u), u.GetNamespace(), err)
 	}
-	return fmt.Errorf("apply %s: %w", called(u), err)
+	return fmt.Errorf("apply %s: %w", Called(u), err)
 }

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+)
+
+// CheckNames returns an error for what cannot be NAME or NAMESPACE/NAME.
+func CheckNames(command string, args []string) error {
+	for _, a := range args {
+		if ns, name, both := strings.Cut(a, "/"); ns == "" || both && (name == "" || strings.Contains(name, "/")) {
+			return exit.Wrong(fmt.Errorf("%s: %q is not a name: write NAME or NAMESPACE/NAME", command, a))
+		}
+	}
+	return nil
+}

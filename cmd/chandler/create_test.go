@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"github.com/chandler-hub/chandler/internal/cli/create"
 	"github.com/chandler-hub/chandler/internal/crdschema"
 )
 
@@ -85,7 +86,7 @@ func TestCreateExamples(t *testing.T) {
 			walk(c)
 		}
 	}
-	walk(createCommand(made, nil))
+	walk(create.New(made, nil))
 	if n < 8 {
 		t.Errorf("only %d examples were tried", n)
 	}

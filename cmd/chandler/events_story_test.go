@@ -120,6 +120,7 @@ func TestStoryAreFollowed(t *testing.T) {
 	wait("it happened")
 	wait("InstallSucceeded: installed")
 	wait(`add-on "cert-manager"`)
+	const readEvery = 2 * time.Second   // as internal/cli/events has it
 	time.Sleep(readEvery + readEvery/2) // it looks once more, and finds nothing new
 	cancel()
 	if err := <-ended; err != nil {

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/chandler-hub/chandler/internal/cli/command"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
-
-	"github.com/spf13/cobra"
 )
 
 // TestUseless: a file without a name, standard input twice and flags that would do nothing are refused before anything is read.

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/chandler-hub/chandler/internal/cli/help"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/chandler-hub/chandler/internal/cli/help"
 )
 
 // walk calls a function with every command of the tree that people see.

@@ -10,19 +10,38 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/chandler-hub/chandler/internal/cli/exit"
-	"github.com/chandler-hub/chandler/internal/cli/factory"
-	"github.com/chandler-hub/chandler/internal/cli/help"
-
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/go-logr/logr"
-
+	"github.com/chandler-hub/chandler/internal/cli/completion"
+	"github.com/chandler-hub/chandler/internal/cli/create"
+	"github.com/chandler-hub/chandler/internal/cli/diff"
+	"github.com/chandler-hub/chandler/internal/cli/doctor"
+	"github.com/chandler-hub/chandler/internal/cli/events"
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/explain"
+	"github.com/chandler-hub/chandler/internal/cli/export"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/get"
+	"github.com/chandler-hub/chandler/internal/cli/help"
+	"github.com/chandler-hub/chandler/internal/cli/imports"
+	"github.com/chandler-hub/chandler/internal/cli/install"
+	"github.com/chandler-hub/chandler/internal/cli/pause"
+	"github.com/chandler-hub/chandler/internal/cli/reconcile"
+	"github.com/chandler-hub/chandler/internal/cli/register"
+	"github.com/chandler-hub/chandler/internal/cli/removals"
+	"github.com/chandler-hub/chandler/internal/cli/render"
+	"github.com/chandler-hub/chandler/internal/cli/resume"
+	"github.com/chandler-hub/chandler/internal/cli/rollout"
+	"github.com/chandler-hub/chandler/internal/cli/ui"
+	"github.com/chandler-hub/chandler/internal/cli/uninstall"
+	"github.com/chandler-hub/chandler/internal/cli/unregister"
+	"github.com/chandler-hub/chandler/internal/cli/version"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/sandbox"
-	"github.com/chandler-hub/chandler/internal/version"
+	build "github.com/chandler-hub/chandler/internal/version"
 )
 
 func main() {
@@ -59,30 +78,32 @@ with your kubeconfig and your permissions. Named kubectl-chandler, it is also ku
   chandler rollout status cert-manager`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Version:       version.Get().String(),
+		Version:       build.Get().String(),
 	}
 	root.SetVersionTemplate("chandler {{.Version}}\n")
-	root.AddCommand(installCommand(from, nil))
-	root.AddCommand(uninstallCommand(from, nil))
-	root.AddCommand(getCommand(from, nil))
-	root.AddCommand(pauseCommand(from, nil))
-	root.AddCommand(resumeCommand(from, nil))
-	root.AddCommand(removalsCommand(from, nil))
-	root.AddCommand(renderCommand(from, nil))
-	root.AddCommand(diffCommand(from, nil))
-	root.AddCommand(doctorCommand(from, nil))
-	root.AddCommand(explainCommand(from, nil))
-	root.AddCommand(reconcileCommand(from, nil))
-	root.AddCommand(eventsCommand(from, nil))
-	root.AddCommand(rolloutCommand(from, nil))
-	root.AddCommand(createCommand(from, nil))
-	root.AddCommand(importCommand(from, nil))
-	root.AddCommand(exportCommand(from, nil))
-	root.AddCommand(registerCommand(from, nil))
-	root.AddCommand(unregisterCommand(from, nil))
-	root.AddCommand(uiCommand(from, nil))
-	root.AddCommand(versionCommand(from, nil))
-	root.AddCommand(completionCommand())
+	root.AddCommand(
+		install.New(from, nil),
+		uninstall.New(from, nil),
+		get.New(from, nil),
+		pause.New(from, nil),
+		resume.New(from, nil),
+		removals.New(from, nil),
+		render.New(from, nil),
+		diff.New(from, nil),
+		doctor.New(from, nil),
+		explain.New(from, nil),
+		reconcile.New(from, nil),
+		events.New(from, nil),
+		rollout.New(from, nil),
+		create.New(from, nil),
+		imports.New(from, nil),
+		export.New(from, nil),
+		register.New(from, nil),
+		unregister.New(from, nil),
+		ui.New(from, nil),
+		version.New(from, nil),
+		completion.New(),
+	)
 	help.Add(root)
 	exit.Finish(root)
 	return root

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/chandler-hub/chandler/internal/cli/exit"
-
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 )
 

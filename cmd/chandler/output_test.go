@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chandler-hub/chandler/internal/cli/command"
-
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandler-hub/chandler/internal/chronicle"
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/version"
 	"github.com/chandler-hub/chandler/internal/course"
 	"github.com/chandler-hub/chandler/internal/doctor"
 	"github.com/chandler-hub/chandler/internal/explain"
@@ -36,7 +36,7 @@ var documents = map[string]any{
 	"events":                chronicle.Document{},
 	"get outdated":          command.Items[outdated.Item]{},
 	"doctor":                doctor.Report{},
-	"version":               versions{},
+	"version":               version.Document{},
 }
 
 var outputSchema = filepath.Join("..", "..", "docs", "output.schema.json")

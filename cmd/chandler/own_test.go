@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chandler-hub/chandler/internal/cli/exit"
-
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandler-hub/chandler/internal/cli/exit"
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 

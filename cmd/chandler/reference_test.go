@@ -11,12 +11,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chandler-hub/chandler/internal/cli/exit"
-	"github.com/chandler-hub/chandler/internal/cli/help"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/help"
 )
 
 // The reference and the man pages are written by tests: the commands are in a main package, which no other program can import, and what

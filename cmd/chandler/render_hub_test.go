@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/render"
 )
 
 // TestRenderTakesWhatTheHubSays: what the hub has published counts if it is in the files, except for flags that somebody wrote, and only
@@ -28,7 +29,7 @@ func TestRenderTakesWhatTheHubSays(t *testing.T) {
 			[]string{"url: oci://chandler.nowhere.svc/chandler-manifests", "chandler.dev/source: chandler"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := renderCommand(made, nil)
+			cmd := render.New(made, nil)
 			var out, errs strings.Builder
 			cmd.SetArgs(append([]string{"-f", "-"}, tc.args...))
 			cmd.SetIn(strings.NewReader(files))

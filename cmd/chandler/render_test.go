@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chandler-hub/chandler/internal/cli/render"
 )
 
 const (
@@ -18,7 +20,7 @@ const (
 // rendered runs the command and returns what it writes to stderr, without the folder, and how it ends.
 func rendered(t *testing.T, dir, stdin string, args ...string) (string, error) {
 	t.Helper()
-	cmd := renderCommand(made, nil)
+	cmd := render.New(made, nil)
 	var stderr strings.Builder
 	cmd.SetArgs(args)
 	cmd.SetIn(strings.NewReader(stdin))

@@ -12,11 +12,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chandler-hub/chandler/internal/cli/exit"
-
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/chandler-hub/chandler/internal/cli/exit"
 )
 
 // rollingHub is an API server with one set.

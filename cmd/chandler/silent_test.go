@@ -17,12 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chandler-hub/chandler/internal/cli/hub"
-
-	"github.com/chandler-hub/chandler/internal/cli/exit"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/hub"
 )
 
 // notLive are the commands that ask no hub. A command that is not here is live, and has to end when its hub is silent.

@@ -18,14 +18,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chandler-hub/chandler/internal/cli/exit"
-
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
+
+	"github.com/chandler-hub/chandler/internal/cli/exit"
 )
 
 // smallHub is an API server that keeps objects: it lists them in pages of two, watches, and takes merge patches.

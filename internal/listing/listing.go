@@ -6,6 +6,7 @@ package listing
 import (
 	"cmp"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -117,6 +118,17 @@ type Addon struct {
 	AddonSet          string `json:"addonSet"`
 	Delivery          string `json:"delivery"`
 	hubv1.AddonStatus `json:",inline"`
+}
+
+// groups are the API groups of the Flux objects that an add-on can be.
+var groups = map[string]string{"HelmRelease": "helm.toolkit.fluxcd.io", "Kustomization": "kustomize.toolkit.fluxcd.io"}
+
+// FluxObject returns what kubectl calls the Flux object of an add-on; "" if it has none.
+func (a *Addon) FluxObject() string {
+	if a.Object == "" {
+		return ""
+	}
+	return strings.ToLower(a.Kind) + "." + groups[a.Kind] + "/" + a.Object
 }
 
 // Addons returns the add-ons of a delivery: all, or the one with a name.

@@ -14,12 +14,14 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/chandler-hub/chandler/internal/diff"
 	"github.com/chandler-hub/chandler/internal/fetch"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/inflate"
 	"github.com/chandler-hub/chandler/internal/manifestchart"
 	"github.com/chandler-hub/chandler/internal/preview"
@@ -55,6 +57,28 @@ func New() (*Store, error) {
 func (s *Store) Close() {
 	s.box.Close()
 	_ = os.RemoveAll(s.Dir) // what is left there is nobody's
+}
+
+// Local reads where there are copies of what sources have, each written as KIND/NAMESPACE/NAME=PATH. flag is the flag they are written by.
+func Local(flag string, written []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, one := range written {
+		name, at, ok := strings.Cut(one, "=")
+		parts := strings.Split(name, "/")
+		if !ok || len(parts) != 3 || !slices.Contains(fluxspec.SourceKinds, parts[0]) {
+			return nil, fmt.Errorf("%s %s: write KIND/NAMESPACE/NAME=PATH, such as GitRepository/flux-system/fleet=.; the kinds are %s", flag, one,
+				strings.Join(fluxspec.SourceKinds, ", "))
+		}
+		at, err := filepath.Abs(at)
+		if err == nil {
+			at, err = filepath.EvalSymlinks(at)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: there is no such file or folder", flag, one)
+		}
+		out[name] = at
+	}
+	return out, nil
 }
 
 // Makers return what makes the objects of both sides. old and next say where there are copies of what sources have, by

@@ -18,3 +18,11 @@ func CheckNames(command string, args []string) error {
 	}
 	return nil
 }
+
+// Place returns the namespace and the name that somebody means by NAME or NAMESPACE/NAME.
+func (c *Connection) Place(arg string) (namespace, name string) {
+	if ns, name, both := strings.Cut(arg, "/"); both {
+		return ns, name
+	}
+	return *c.Flags.Namespace, arg
+}

@@ -10,18 +10,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
 	"github.com/chandler-hub/chandler/internal/cli/command"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 	"github.com/chandler-hub/chandler/internal/cli/factory"
 	"github.com/chandler-hub/chandler/internal/cli/hub"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
-
-	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-
 	"github.com/chandler-hub/chandler/internal/excerpt"
-	"github.com/chandler-hub/chandler/internal/registrar"
+	"github.com/chandler-hub/chandler/internal/register"
 )
 
 // Pair is the flags that `chandler register` and `chandler unregister` have in common.
@@ -62,7 +61,7 @@ func (o *Pair) AddFlags(cmd *cobra.Command, from *factory.Factory, timeout time.
 }
 
 // Connect finds the hub, and the cluster if somebody has said where it is.
-func (o *Pair) Connect(ctx context.Context) (*registrar.Registrar, error) {
+func (o *Pair) Connect(ctx context.Context) (*register.Registrar, error) {
 	connected, config, err := o.Factory.Connect(ctx, o.Flags)
 	if err != nil {
 		return nil, err
@@ -71,7 +70,7 @@ func (o *Pair) Connect(ctx context.Context) (*registrar.Registrar, error) {
 	if err := o.Reader.Ask(ctx, o.HubNamespace, o.Written); err != nil {
 		return nil, exit.Decide(err)
 	}
-	r := &registrar.Registrar{Hub: o.Reader, HubConfig: config, HubNamespace: o.HubNamespace, Out: o.Out, Wait: o.Timeout}
+	r := &register.Registrar{Hub: o.Reader, HubConfig: config, HubNamespace: o.HubNamespace, Out: o.Out, Wait: o.Timeout}
 	if *o.Cluster.KubeConfig != "" || *o.Cluster.Context != "" {
 		if r.Cluster, err = o.Cluster.ToRESTConfig(); err != nil {
 			return nil, exit.Wrong(fmt.Errorf("find the cluster: %w", err))

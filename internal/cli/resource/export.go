@@ -8,6 +8,10 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 )
 
@@ -29,11 +33,23 @@ func Export(out io.Writer, objects []*unstructured.Unstructured) error {
 }
 
 // Called returns what kubectl calls an object: addonset.chandler.dev/base.
-func Called(u *unstructured.Unstructured) string {
-	gvk := u.GroupVersionKind()
+func Called(u *unstructured.Unstructured) string { return called(u.GroupVersionKind(), u.GetName()) }
+
+func called(gvk schema.GroupVersionKind, name string) string {
 	kind := strings.ToLower(gvk.Kind)
 	if gvk.Group != "" {
 		kind += "." + gvk.Group
 	}
-	return kind + "/" + u.GetName()
+	return kind + "/" + name
+}
+
+// Identify says in an object what it is, which a list does not, leaves out who has set what, and returns what kubectl calls it.
+func Identify(scheme *runtime.Scheme, o client.Object) (string, error) {
+	gvk, err := apiutil.GVKForObject(o, scheme)
+	if err != nil {
+		return "", err
+	}
+	o.GetObjectKind().SetGroupVersionKind(gvk)
+	o.SetManagedFields(nil)
+	return called(gvk, o.GetName()), nil
 }

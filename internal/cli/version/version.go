@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package version is `chandler version`.
+package version
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandler-hub/chandler/internal/cli/command"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/hub"
+	"github.com/chandler-hub/chandler/internal/cli/terminal"
+	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/version"
+)
+
+// Document is what `chandler version -o json` writes.
+type Document struct {
+	Client version.Info `json:"client" about:"this command line"`
+	live.Versions
+	Unknown string `json:"unknown,omitempty" about:"why the versions of the hub and Flux are not known"`
+}
+
+// versionPatience is how long the command waits for the hub: most users want the version of the command line, which needs no hub.
+const versionPatience = 5 * time.Second
+
+// Options are the flags of `chandler version`.
+type Options struct {
+	hub.Connection
+	terminal.Streams
+	ClientOnly    bool
+	FluxNamespace string
+	Output        command.Format
+}
+
+// New returns the command. run is what it does; nil is what it usually does.
+func New(from *factory.Factory, run func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{}
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Show the versions of this command line, the hub and Flux",
+		Long: `Shows the version of this command line and, as far as the management cluster answers and you may read the
+Deployments there, those of the hub and of Flux. What is not known is said on stderr, and is no failure.`,
+		Example: `  chandler version
+  chandler version --client
+  chandler version -o json`,
+		Args: command.OnlyFlags,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Streams = terminal.Of(cmd)
+			if run != nil {
+				return run(cmd.Context(), o)
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	o.AddFlags(cmd, from)
+	f := cmd.Flags()
+	hub.AddNamespace(f, &o.HubNamespace)
+	f.Lookup("namespace").Hidden = true
+	f.BoolVar(&o.ClientOnly, "client", false, "only the version of this command line")
+	f.StringVar(&o.FluxNamespace, "flux-namespace", "flux-system", "namespace of Flux")
+	o.Output.AddFlag(cmd)
+	return cmd
+}
+
+func (o *Options) run(ctx context.Context) error {
+	v := Document{Client: version.Get()}
+	if !o.ClientOnly {
+		if err := o.ask(ctx, &v); err != nil {
+			v.Unknown = err.Error()
+			terminal.Say(o.ErrOut, "the versions of the hub and Flux are not known: %v", err)
+		}
+	}
+	if !o.Output.IsText() {
+		return o.Output.Write(o.Out, v)
+	}
+	return v.print(terminal.Visible(o.Out))
+}
+
+// ask asks the management cluster.
+func (o *Options) ask(ctx context.Context, v *Document) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, versionPatience, errors.New("the management cluster does not answer in time"))
+	defer cancel()
+	if err := o.Connect(ctx); err != nil {
+		return err
+	}
+	found, err := o.Reader.Versions(ctx, o.HubNamespace, o.FluxNamespace)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	v.Versions = found
+	return err
+}
+
+func (v *Document) print(out io.Writer) error {
+	fmt.Fprintln(out, "chandler", v.Client)
+	if v.Hub != "" {
+		fmt.Fprintln(out, "hub", v.Hub)
+	}
+	var flux []string
+	for _, c := range v.Flux {
+		flux = append(flux, c.Name+" "+c.Version)
+	}
+	if len(flux) > 0 {
+		fmt.Fprintln(out, "flux", strings.Join(flux, ", "))
+	}
+	return nil
+}

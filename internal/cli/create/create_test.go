@@ -1,66 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package create
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
-	"github.com/chandler-hub/chandler/internal/cli/create"
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
 	"github.com/chandler-hub/chandler/internal/crdschema"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
-
-// run runs the command line, and returns what it prints.
+// run runs the command line with `chandler create`, and returns what it prints.
 func run(args ...string) (string, error) {
-	cmd := newCommand(made)
-	var out strings.Builder
-	cmd.SetArgs(args)
-	cmd.SetOut(&out)
-	cmd.SetErr(&strings.Builder{})
-	err := cmd.Execute()
-	return out.String(), err
-}
-
-// golden compares a text with a file of testdata.
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", filepath.FromSlash(file))
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s: -want +got:\n%s", file, d)
-	}
-}
-
-// words splits a line as a shell does that knows single quotes.
-func words(line string) []string {
-	var out []string
-	for i, part := range strings.Split(line, "'") {
-		if i%2 == 1 {
-			out = append(out, part)
-			continue
-		}
-		out = append(out, strings.Fields(part)...)
-	}
-	return out
+	out, _, err := clitest.Run([]*cobra.Command{New(factory.New(), nil)}, args...)
+	return out, err
 }
 
 // TestCreateExamples: each example in the help of `chandler create` works as it is written, and makes what the API server takes.
@@ -76,7 +34,7 @@ func TestCreateExamples(t *testing.T) {
 				continue
 			}
 			n++
-			out, err := run(append(words(line)[1:], "--export")...)
+			out, err := run(append(clitest.Words(line)[1:], "--export")...)
 			if err != nil {
 				t.Errorf("%s: %v", line, err)
 			}
@@ -86,7 +44,7 @@ func TestCreateExamples(t *testing.T) {
 			walk(c)
 		}
 	}
-	walk(create.New(made, nil))
+	walk(New(factory.New(), nil))
 	if n < 8 {
 		t.Errorf("only %d examples were tried", n)
 	}
@@ -129,7 +87,7 @@ func TestCreate(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantAccepted(t, name, out)
-			golden(t, "create/"+name+".yaml", out)
+			clitest.Golden(t, name+".yaml", out)
 		})
 	}
 }

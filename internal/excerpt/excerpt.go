@@ -20,7 +20,7 @@ func Of(s string, n int) string {
 	if !long {
 		return s
 	}
-	more := func(left int) string { return fmt.Sprintf("… (and %s more characters)", thousands(left)) }
+	more := func(left int) string { return fmt.Sprintf("… (and %s more characters)", Thousands(left)) }
 	keep := max(0, n-utf8.RuneCountInString(more(total))) // what is left out is never more than all
 	return first(s, keep) + more(total-keep)
 }
@@ -53,8 +53,8 @@ func first(s string, n int) string {
 	return s
 }
 
-// thousands writes 41900 as 41,900.
-func thousands(n int) string {
+// Thousands writes 41900 as 41,900.
+func Thousands(n int) string {
 	s := strconv.Itoa(n)
 	for at := len(s) - 3; at > 0; at -= 3 {
 		s = s[:at] + "," + s[at:]

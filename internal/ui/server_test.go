@@ -12,7 +12,6 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -478,18 +477,6 @@ func TestRestricted(t *testing.T) {
 			t.Errorf("%s: left %v, allowed %v", request, left, allowed)
 		}
 	}
-}
-
-// TestServeByHand serves a made fleet for somebody who changes the page: CHANDLER_UI=60s go test ./internal/ui -run ByHand -v
-func TestServeByHand(t *testing.T) {
-	d, err := time.ParseDuration(os.Getenv("CHANDLER_UI"))
-	if err != nil {
-		t.Skip("CHANDLER_UI says for how long")
-	}
-	f := uitest.Fleet(5000, 10)
-	s := serve(t, f, f.Registrations[11], f.Sets[0], f.Sets[1], f.Deliveries[110], f.Deliveries[111])
-	fmt.Println(s.server.URL())
-	time.Sleep(d)
 }
 
 // TestRestrictedBehindAPrefix: an API server may be at a path of a proxy, and what is beside it is not asked.

@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -121,10 +120,10 @@ func (p *paged) fleet(t *testing.T) {
 		}
 		return nil
 	})
-	p.wants(t, "/", "12 clusters", "flux-system/waves", "fleet/c03", "worker", "✓ Ready")
+	p.wants(t, "/", "12 clusters", "waves", "fleet/ c03", "✓ Ready")
 	p.wants(t, "/?q=c03", "1 cluster")
-	p.wants(t, "/?labels=ring%3Dcanary", "1 cluster ", "fleet/c00")
-	p.wants(t, "/?group=ring", "canary", "rest", "11/11")
+	p.wants(t, "/?labels=ring%3Dcanary", "1 cluster ", "fleet/ c00")
+	p.wants(t, "/?group=ring", "canary", "rest", "100%")
 }
 
 // change pauses a cluster, and sees it on the stream.
@@ -214,8 +213,8 @@ func (p *paged) approve(t *testing.T) {
 		}
 		return nil
 	})
-	p.wants(t, set, "canary now", "1 done, 11 to come", "Approve …", "soak 5s; then somebody approves")
-	p.wants(t, set+"/order/approve", "wave canary is approved for revision", "Wave quarter has 3 clusters, of which 2 may work on it at once; 11 are still to come in all.")
+	p.wants(t, set, "canary · current", "1 done, 11 pending", "Approve …", "soaks for 5s; needs approval")
+	p.wants(t, set+"/order/approve", "wave canary is approved for revision", "Wave quarter starts: 3 clusters, at most 2 at a time. Later waves have 8 more clusters.")
 	p.confirm(t, set+"/order/approve")
 	soon(t, "all have it", func() error { return p.wantColor(t.Context(), "green", p.names...) })
 	soon(t, "the page says that it is complete", func() error {
@@ -224,7 +223,7 @@ func (p *paged) approve(t *testing.T) {
 		}
 		return nil
 	})
-	p.wants(t, set+"/order/undo", "12 clusters have another revision, and get waves-")
+	p.wants(t, set+"/order/undo", "12 clusters with another revision get waves-")
 }
 
 // browser has a real browser undo the rollout.
@@ -238,28 +237,11 @@ func (p *paged) browser(t *testing.T) {
 	}
 	const connected = "true document.getElementById('connection').className === 'on'"
 	steps := []string{"open " + p.address, connected, "see 12 Ready", "open " + p.base + "/sets/flux-system/waves", "see ✓ Complete",
-		"click .actions a[href$=undo]", "see 12 clusters have another revision", "click #confirm", "see the clusters get revision waves-", "see End the undo", "quiet"}
-	run := func(steps []string) {
-		t.Helper()
-		browser := exec.CommandContext(t.Context(), driver)
-		browser.Stdin = strings.NewReader(strings.Join(steps, "\n"))
-		out, err := browser.CombinedOutput()
-		t.Logf("%s", out)
-		check(t, err)
-	}
-	run(steps)
+		"click .actions a[href$=undo]", "see 12 clusters with another revision", "click #confirm", "see the clusters get revision waves-", "see End the undo", "quiet"}
+	browser := exec.CommandContext(t.Context(), driver)
+	browser.Stdin = strings.NewReader(strings.Join(steps, "\n"))
+	out, err := browser.CombinedOutput()
+	t.Logf("%s", out)
+	check(t, err)
 	soon(t, "all have what they had", func() error { return p.wantColor(t.Context(), "blue", p.names...) })
-	dir := os.Getenv("CHANDLER_IMAGES")
-	if dir == "" {
-		return
-	}
-	soon(t, "all is quiet", func() error {
-		return condition(t.Context(), p.hub.Client, addonSet("flux-system", "waves"), hubv1.HealthyCondition, metav1.ConditionTrue, "")
-	})
-	steps = []string{"open " + p.address, "see 12 Ready"}
-	for _, scheme := range []string{"light", "dark"} {
-		steps = append(steps, "size 1280 800", "scheme "+scheme, "open "+p.base+"/clusters/fleet/c00", connected, "picture "+dir+"/cluster-"+scheme+".png",
-			"open "+p.base+"/clusters/fleet/c00/addons/worker", connected, "picture "+dir+"/cluster-addon-"+scheme+".png")
-	}
-	run(steps)
 }

@@ -12,12 +12,8 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/ui/uitest"
-	"github.com/chandler-hub/chandler/internal/ui/view"
 )
 
 // driver builds what drives a browser.
@@ -74,10 +70,13 @@ var sound = []string{
 // connected: the page says that it hears of changes.
 const connected = "true document.getElementById('connection').className === 'on'"
 
-// checked holds a page to that, in both schemes and on a phone, and takes pictures of one with a name if CHANDLER_IMAGES names a folder. Those
-// of one cluster are taken by TestPage in e2e: a made fleet has no story.
+// checked holds a page to that, in both schemes and on a phone, and takes pictures of one with a name if CHANDLER_IMAGES names a folder.
 func checked(name, path, text string) []string {
 	steps := []string{"open @" + path, "see " + text, connected}
+	dir := os.Getenv("CHANDLER_IMAGES")
+	if dir != "" && name == "removals-approve" {
+		steps = append(steps, "true (window.scrollTo(0, 99999), true)")
+	}
 	for _, scheme := range []string{"light", "dark"} {
 		steps = append(steps, "scheme "+scheme)
 		for _, s := range sound {
@@ -86,79 +85,75 @@ func checked(name, path, text string) []string {
 		if file := os.Getenv("CHANDLER_AXE"); file != "" {
 			steps = append(steps, "axe "+file)
 		}
-		if dir := os.Getenv("CHANDLER_IMAGES"); dir != "" && name != "" {
-			if name == "groups" {
-				steps = append(steps, "true (document.getElementById('clusters').scrollIntoView(), true)")
-			}
-			if name == "fleet" {
-				steps = append(steps, "size 1280 1250") // sets and clusters
-			}
+		if dir != "" && name != "" {
 			steps = append(steps, fmt.Sprintf("picture %s/%s-%s.png", dir, name, scheme))
 		}
 	}
 	steps = append(steps, "size 390 800", strings.Join(strings.Fields(sound[len(sound)-2]), " "))
-	if dir := os.Getenv("CHANDLER_IMAGES"); dir != "" && name == "fleet" {
-		steps = append(steps, fmt.Sprintf("picture %s/%s-phone.png", dir, name))
+	if dir != "" && (name == "fleet" || name == "rollout") {
+		steps = append(steps, "scheme light", fmt.Sprintf("picture %s/%s-phone.png", dir, name))
 	}
 	return append(steps, "size 1280 800", "scheme light")
 }
 
-// TestPagesInABrowser: every page is sound, in both schemes and on a phone, with 5,000 clusters, and loads nothing that it should not.
+// TestPagesInABrowser: every page is sound, in both schemes and on a phone, and loads nothing that it should not.
 func TestPagesInABrowser(t *testing.T) {
-	f := uitest.Fleet(5000, 10)
-	staged(f)
-	s := serve(t, f, append(objects(f, 11), f.Sets[0], f.Sets[1], f.Sets[2])...)
+	s := company(t)
 	var steps []string
 	for _, p := range [][3]string{
-		{"fleet", "/", "5000 clusters"}, {"groups", "/?group=region", "ap-south"}, {"addon", "/addons/cilium", "Where it is otherwise"},
-		{"", "/clusters/tenants-3/cluster-0011", "Recent events"}, {"", "/clusters/tenants-3/cluster-0011/addons/cilium", "cilium on cluster-0011"},
-		{"sets", "/sets", "flux-system/velero"}, {"rollout", "/sets/flux-system/cilium", "WaitingForApproval"},
-		{"order", "/sets/flux-system/cilium/order/approve", "What this does"}, {"", "/sets/flux-system/cilium/order/pause", "Reason, shown to others"},
+		{"fleet", "/", "400 clusters"}, {"groups", "/?group=region", "ap-southeast-1"}, {"addon", "/addons/kyverno", "Clusters that differ"},
+		{"", "/?set=flux-system%2Fsecurity&sort=-name", "trivy-operator"},
+		{"cluster", "/clusters/" + told, "Recent events"}, {"cluster-addon", "/clusters/" + told + "/addons/kyverno", "values.admissionController.replicas"},
+		{"sets", "/sets", "flux-system/backup"}, {"rollout", "/sets/flux-system/security", "WaitingForApproval"},
+		{"order", "/sets/flux-system/security/order/approve", "What this does"}, {"", "/sets/flux-system/security/order/pause", "Reason, shown to others"},
+		{"", "/removals", "Review"}, {"removals", "/sets/flux-system/backup/removals", "This is exactly what the hub asks about"},
+		{"removals-approve", "/sets/flux-system/backup/removals/approve", "Approve the removals from 204 clusters"},
 	} {
 		steps = append(steps, checked(p[0], p[1], p[2])...)
 	}
 	steps = append(steps, "quiet")
 	steps = append(steps, checked("", "/clusters/x/y", "does not exist")...) // the browser complains of a 404
+	s.browse(append(steps, "forget")...)
+}
+
+// TestLargeFleetInABrowser: 5,000 clusters with 10 add-ons each are a page that a browser shows soon.
+func TestLargeFleetInABrowser(t *testing.T) {
+	s := serve(t, uitest.Fleet(5000, 10))
+	steps := append(checked("", "/", "5,000 clusters"), checked("", "/?group=region", "ap-south")...)
 	s.browse(append(steps, "open @/", "print performance.getEntriesByType('navigation')[0].duration",
-		"true performance.getEntriesByType('navigation')[0].duration < 5000", "forget")...)
-	h := holding(t)
-	s = serve(t, h, h.Sets[0])
-	s.browse(append(checked("removals", heldList, "This is exactly what the hub asks about"), checked("", heldForm, "Approve the removals from 8 clusters")...)...)
+		"true performance.getEntriesByType('navigation')[0].duration < 5000")...)
 }
 
-// staged puts the second set of a fleet into a rollout that waits for somebody.
-func staged(f *view.Fleet) {
-	s := f.Sets[1]
-	wave := func(name, env string) hubv1.Wave {
-		return hubv1.Wave{Name: name, ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": env}}, Soak: &metav1.Duration{Duration: time.Hour}, Approval: "Manual"}
+// TestTheFirstScreen: somebody with a pager sees the clusters that failed at once, each in a line, and what is wrong with each.
+func TestTheFirstScreen(t *testing.T) {
+	shown := func(n int) string {
+		return fmt.Sprintf("true document.querySelectorAll('.clusters tbody tr')[%d].getBoundingClientRect().bottom < innerHeight", n-1)
 	}
-	s.Spec.Rollout = &hubv1.Rollout{Waves: []hubv1.Wave{wave("dev", "dev"), wave("staging", "staging")}}
-	r, started := s.Status.Rollout, metav1.NewTime(uitest.Now.Add(-3*time.Hour))
-	r.Phase, r.Wave, r.CompletedRevision, r.Started = hubv1.RolloutWaitingForApproval, "dev", s.Name+"-1111111111-e3", &started
-	r.WaitingFor = "somebody to approve wave dev"
-	r.Waves = []hubv1.WaveStatus{{Name: "dev"}, {Name: "staging"}, {Name: "rest"}}
-	envs := map[string]string{}
-	for _, reg := range f.Registrations {
-		envs[reg.Name] = reg.Labels["env"]
-	}
-	for _, d := range f.Deliveries {
-		if d.Spec.AddonSetRef.Name == s.Name && envs[d.Spec.RegistrationRef.Name] != "dev" {
-			d.Spec.RevisionName = r.CompletedRevision
-			if d.Status.ReadyRevision != "" {
-				d.Status.ReadyRevision = r.CompletedRevision
-			}
-		}
-	}
+	company(t).browse("size 1280 800", "open @/", "see 400 clusters", shown(6),
+		"true [...document.querySelectorAll('.clusters tbody tr')].every(r => r.getBoundingClientRect().height < 40)",
+		// The message is cut, and whole in the tooltip and for who comes by the keyboard.
+		"true (m => { window.m = m; return m.title.includes('statefulset spec are forbidden') && m.parentElement.scrollWidth > m.parentElement.clientWidth })(document.querySelector('.clusters .why'))",
+		"press Tab", "true (window.m.focus(), getComputedStyle(window.m.parentElement).whiteSpace === 'normal')",
+		"size 390 800", "open @/", "see 400 clusters", shown(3), "true document.querySelector('.strip ul').clientHeight < 100")
 }
 
-// objects are a cluster of a fleet of ten add-ons and what is delivered there.
-func objects(f *view.Fleet, cluster int) []client.Object {
-	out := []client.Object{f.Registrations[cluster]}
-	for _, d := range f.Deliveries[10*cluster : 10*cluster+10] {
-		d.Labels = map[string]string{hubv1.ClusterLabel: f.Registrations[cluster].Name}
-		out = append(out, d)
-	}
-	return out
+// TestFiltersAsOneTypes: the page and its address follow what somebody types or chooses; and label keys are suggested, also after a comma.
+func TestFiltersAsOneTypes(t *testing.T) {
+	company(t).browse("open @/?sort=name", connected, "true (document.getElementById('search').focus(), true)", "type loki", "see 2 clusters", "gone stores/de-0647",
+		"true location.search === '?q=loki&sort=name'", "focus #search",
+		"true (document.getElementById('search').select(), true)", "type stores", "see 232 clusters",
+		"true (e => { e.value = 'failed'; e.dispatchEvent(new Event('change', { bubbles: true })); return true; })(document.getElementById('state'))",
+		"gone stores/at-0115", "see stores/de-0647", "true new URLSearchParams(location.search).get('state') === 'failed'",
+		"open @/", connected, "true (document.getElementById('labels').focus(), true)", "type env=prod,", "see 288 clusters",
+		"true [...document.getElementById('labels').list.options].some(o => o.value === 'env=prod,region=eu-west-1')",
+		"type region", "true [...document.getElementById('labels').list.options].some(o => o.value === 'env=prod,region')",
+		"open @/", "click thead a.sort", "see data/dev-ap-southeast-1-a", "true document.querySelector('.clusters th[aria-sort=ascending]').textContent.includes('Cluster')")
+}
+
+// TestCopyACommand: a command can be taken along by one click, or else is selected.
+func TestCopyACommand(t *testing.T) {
+	company(t).browse("open @/sets/flux-system/security", "see chandler rollout approve security -n flux-system", connected, "click [data-copy]",
+		"true document.querySelector('[data-copy]').textContent === 'Copied' || getSelection().toString().startsWith('chandler rollout approve')", "quiet")
 }
 
 // TestTheKeyboard: from the address to a filter, a cluster and back, without a mouse; and the focus stays when the page changes.

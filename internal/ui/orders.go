@@ -96,8 +96,9 @@ func (s *Server) course(r *http.Request) (*course.Input, error) {
 	return in, nil
 }
 
-func (s *Server) sets(*http.Request) (*content, error) {
-	return &content{View: "sets", Title: "Sets and rollouts", Nav: "sets", Data: s.Fleet.Index().SetRows(s.Now())}, nil
+func (s *Server) sets(r *http.Request) (*content, error) {
+	q := view.ParseQuery(r.URL.Path, r.URL.Query())
+	return &content{View: "sets", Title: "Sets and rollouts", Nav: "sets", Data: s.Fleet.Index().SetRows(q, s.Now())}, nil
 }
 
 func (s *Server) rollout(r *http.Request) (*content, error) {
@@ -107,6 +108,7 @@ func (s *Server) rollout(r *http.Request) (*content, error) {
 	}
 	key := client.ObjectKeyFromObject(in.Set)
 	data := view.NewRollout(in, view.ParseQuery(r.URL.Path, r.URL.Query()), s.mayPatch(r.Context(), key))
+	data.Day = s.Fleet.Index().SetDay(key, in.Revisions, s.Now())
 	s.mu.Lock()
 	if last, ok := s.said[key]; ok && s.Now().Sub(last.at) < remembered {
 		data.Said = last.lines

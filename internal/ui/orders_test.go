@@ -70,7 +70,7 @@ func TestAnOrderIsConfirmed(t *testing.T) {
 	s := serve(t, f, f.Sets[0])
 	form := s.form(approval)
 	_, body, _ := s.get(approval)
-	for _, want := range []string{"wave canary is approved for revision cert-manager-2222222222-e3; wave rest begins", "Wave rest has 19 clusters"} {
+	for _, want := range []string{"wave canary is approved for revision cert-manager-2222222222-e3; wave rest begins", "Wave rest starts: 19 clusters, at most 19 at a time."} {
 		if !strings.Contains(body, want) {
 			t.Errorf("it does not say %q:\n%s", want, body)
 		}
@@ -84,6 +84,24 @@ func TestAnOrderIsConfirmed(t *testing.T) {
 	}
 	if got := s.annotation(hubv1.ApproveAnnotation); got != "cert-manager-2222222222-e3/canary" {
 		t.Errorf("it is %q", got)
+	}
+}
+
+// TestTheOneThingToDo: the order that a rollout waits for looks like it, and no other does; a command is there to copy; and the way to a
+// removal warns.
+func TestTheOneThingToDo(t *testing.T) {
+	f := waiting()
+	f.Sets[0].Status.HeldRemovals = &hubv1.HeldRemovals{Count: 3}
+	s := serve(t, f, f.Sets[0])
+	_, body, _ := s.get("/sets/flux-system/cert-manager")
+	for _, want := range []string{`<a class="main" href="` + approval + `">Approve`, `<a class="danger" href="` + heldList + `">Review the removals`,
+		"<code>chandler rollout approve cert-manager -n flux-system --revision cert-manager-2222222222-e3</code>", "Last 24 hours"} {
+		if strings.Count(body, want) != 1 {
+			t.Errorf("it has %d times %q:\n%s", strings.Count(body, want), want, body)
+		}
+	}
+	if n := strings.Count(body, `class="main"`); n != 1 {
+		t.Errorf("%d orders look like the one to give", n)
 	}
 }
 
@@ -230,7 +248,7 @@ func TestAnApprovalOfAnotherWave(t *testing.T) {
 	f.Sets[0].Spec.Rollout.Waves = append(f.Sets[0].Spec.Rollout.Waves, hubv1.Wave{Name: "second", Approval: "Manual",
 		ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{hubv1.NameLabel: "cluster-0001"}}})
 	s := serve(t, f, f.Sets[0])
-	for address, want := range map[string]string{approval: "Wave second has 1 cluster,", approval + "?wave=second": "Wave rest has 18 clusters,"} {
+	for address, want := range map[string]string{approval: "Wave second starts: 1 cluster,", approval + "?wave=second": "Wave rest starts: 18 clusters,"} {
 		if _, body, _ := s.get(address); !strings.Contains(body, want) {
 			t.Errorf("%s does not say %q: %s", address, want, body)
 		}

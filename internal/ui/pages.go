@@ -39,6 +39,7 @@ func parse() map[string]*template.Template {
 		"ago":   func(t *view.Time) string { return page.Since(&t.At, t.Now) },
 		"exact": func(t *view.Time) string { return exact(t.At) },
 		"dash":  page.Dash,
+		"num":   number,
 		"until": func(t *view.Time) string { return max(0, t.At.Sub(t.Now)).Truncate(time.Second).String() },
 	}
 	out := map[string]*template.Template{}
@@ -67,7 +68,9 @@ type content struct {
 	Data  any
 
 	// These are filled in for every page.
-	Hub  string
+	Hub string
+	// Held is how many sets hold removals.
+	Held int
 	Form string
 	Now  *view.Time
 }
@@ -129,6 +132,7 @@ var errNotThere = errors.New("not found")
 
 func (s *Server) write(w http.ResponseWriter, r *http.Request, c *content) {
 	c.Hub, c.Form, c.Now = s.Hub, s.form, &view.Time{At: s.Now(), Now: s.Now()}
+	c.Held = s.Fleet.Index().Holding()
 	part := "page"
 	if isStream(r) {
 		part = "live"
@@ -148,7 +152,18 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, c *content) {
 
 func (s *Server) fleet(r *http.Request) (*content, error) {
 	q := view.ParseQuery("/", r.URL.Query())
-	return &content{View: "fleet", Title: "Fleet", Nav: "fleet", Data: s.Fleet.Index().Board(q)}, nil
+	return &content{View: "fleet", Title: "Fleet", Nav: "fleet", Data: s.Fleet.Index().Board(q, s.Now())}, nil
+}
+
+// number writes 41900 as 41,900.
+func number(n any) (string, error) {
+	switch n := n.(type) {
+	case int:
+		return excerpt.Thousands(n), nil
+	case int32:
+		return excerpt.Thousands(int(n)), nil
+	}
+	return "", fmt.Errorf("%T is no number of a page", n)
 }
 
 // exact writes a time as machines read it.
@@ -212,8 +227,9 @@ func (s *Server) cluster(r *http.Request) (*content, error) {
 	if note != "" {
 		in.Notes = append(in.Notes, note)
 	}
-	return &content{View: "cluster", Title: reg.Namespace + "/" + reg.Name, Nav: "fleet", Trail: []crumb{{"Fleet", "/"}},
-		Data: view.NewStory(in, events)}, nil
+	data := view.NewStory(in, events)
+	data.Stand = s.Fleet.Index().Stand(types.NamespacedName{Namespace: reg.Namespace, Name: reg.Name}, s.Now())
+	return &content{View: "cluster", Title: reg.Namespace + "/" + reg.Name, Nav: "fleet", Trail: []crumb{{"Fleet", "/"}}, Data: data}, nil
 }
 
 // maxEventful is of how many deliveries a story has events.

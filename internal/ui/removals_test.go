@@ -59,7 +59,7 @@ func TestHeldRemovals(t *testing.T) {
 		t.Errorf("%s", body)
 	}
 	_, body, _ := s.get(heldList)
-	for _, want := range []string{"This is exactly what the hub asks about", "8 clusters would lose", "would uninstall a and install b", "the whole set would leave", heldForm} {
+	for _, want := range []string{"This is exactly what the hub asks about", "8 clusters would lose", "would uninstall a and install b", "the whole set leaves the cluster", `class="danger"`, "Approving this uninstalls", heldForm} {
 		if !strings.Contains(body, want) {
 			t.Errorf("it does not say %q:\n%s", want, body)
 		}

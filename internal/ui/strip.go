@@ -80,10 +80,12 @@ func stripDelivery(o *hubv1.AddonDelivery) *hubv1.AddonDelivery {
 	return out
 }
 
-// stripSet drops the bodies of add-ons, and the removal guard's memory.
+// stripSet drops the bodies of add-ons, and of the removal guard's memory all but how much went when.
 func stripSet(o *hubv1.AddonSet) *hubv1.AddonSet {
 	out := &hubv1.AddonSet{ObjectMeta: stripMeta(&o.ObjectMeta), Status: o.Status}
-	out.Status.Removals = nil
+	if r := o.Status.Removals; r != nil {
+		out.Status.Removals = &hubv1.Removals{Counts: r.Counts}
+	}
 	out.Annotations = map[string]string{}
 	for _, key := range []string{hubv1.ApproveRemovalAnnotation, hubv1.ApproveAnnotation, hubv1.ExpediteAnnotation, hubv1.RetryAnnotation,
 		hubv1.UndoAnnotation} {

@@ -4,6 +4,7 @@
 (() => {
   const live = document.getElementById("live");
   const connection = document.getElementById("connection");
+  document.documentElement.classList.add("js");
   if (!live || !window.EventSource) return;
 
   // An element is found again by its id, or by its kind and address and which of those it is.
@@ -67,6 +68,44 @@
   window.addEventListener("pagehide", close);
   window.addEventListener("pageshow", (event) => { if (event.persisted) open(); });
   open();
+
+  // A form of filters applies what somebody types or chooses: the address changes, and so does what is followed.
+  const form = document.querySelector("form[data-live]");
+  let typing;
+  const apply = () => {
+    clearTimeout(typing);
+    const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value.trim()));
+    const to = location.pathname + (query.size ? "?" + query : "");
+    if (to === location.pathname + location.search) return;
+    history.replaceState(null, "", to);
+    open();
+  };
+  if (form) {
+    form.addEventListener("submit", (event) => { event.preventDefault(); apply(); });
+    form.addEventListener("change", apply);
+    form.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(apply, 250); });
+    // After a comma another term begins, and the browser suggests only what continues the whole text.
+    const labels = document.getElementById("labels"), terms = [...labels.list.options];
+    for (const option of terms) option.dataset.term = option.value;
+    labels.addEventListener("input", () => {
+      const before = labels.value.slice(0, labels.value.lastIndexOf(",") + 1);
+      for (const option of terms) option.value = before + option.dataset.term;
+    });
+  }
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    const code = button.previousElementSibling;
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+    } catch { // the browser does not let us: the person may copy what is selected
+      window.getSelection().selectAllChildren(code);
+      return;
+    }
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  });
 
   // "/" goes to the search, as on many pages.
   document.addEventListener("keydown", (event) => {

@@ -185,7 +185,7 @@ func (s *AddonStory) different(x *Index, sites []site, most string) {
 			Class: ClassOf(at.cell.State), State: string(at.cell.State), Version: excerpt.Cut(excerpt.Line(at.cell.Version), maxWhy),
 			Set: key.String()}
 		if d.Class != Ready {
-			d.What = append(d.What, cmp.Or(excerpt.Cut(excerpt.Line(at.cell.Message), maxWhy), "it is "+d.State))
+			d.What = append(d.What, cmp.Or(excerpt.Cut(excerpt.Line(at.cell.Message), maxWhy), d.State))
 		}
 		if d.Class != Off && at.cell.Version != most {
 			d.What = append(d.What, fmt.Sprintf("most have version %s", excerpt.Line(most)))

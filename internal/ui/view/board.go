@@ -6,12 +6,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
-	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/excerpt"
-	"github.com/chandler-hub/chandler/internal/status"
 )
 
 const (
@@ -21,8 +20,10 @@ const (
 	maxColumns = 12
 	// maxLabels is how many label keys can be chosen from.
 	maxLabels = 60
-	// maxSets is how many bars a page shows.
-	maxSets = 50
+	// maxSets is how many sets the page of the fleet shows.
+	maxSets = 12
+	// maxChips is how many add-ons that are not Ready a line names.
+	maxChips = 2
 )
 
 // Board is the fleet at a glance.
@@ -34,18 +35,21 @@ type Board struct {
 	Totals []Total
 	All    int
 	Sets   []SetBar
-	// MoreSets is how many bars are left out.
+	// MoreSets is how many sets are left out.
 	MoreSets int
-	Columns  []Column
+	// Day is what happened in the last day.
+	Day *Day
+	// Columns are the add-ons of groups, or of the set or the name that is asked for.
+	Columns []Column
 	// MoreColumns is how many add-ons are left out.
 	MoreColumns int
 	Rows        []Row
 	Groups      []Group
 	Pager       Pager
-	// Labels are the keys that clusters can be grouped by.
-	Labels []string
-	States []Class
-	Reset  string
+	// Labels are the keys that clusters can be grouped by, Terms beginnings of label selectors, and Addons names.
+	Labels, Terms, Addons []string
+	States                []Class
+	Reset                 string
 
 	allSets []SetBar
 }
@@ -56,14 +60,6 @@ type Total struct {
 	N     int
 	URL   string
 	Here  bool
-}
-
-// SetBar is the state of a set.
-type SetBar struct {
-	Name, URL, Filter string
-	Phase             string
-	Says              string
-	Bar               Bar
 }
 
 // Bar is a bar of parts, and the same in words.
@@ -86,8 +82,15 @@ type Column struct{ Addon, URL string }
 type Row struct {
 	Namespace, Name, URL string
 	Class                Class
-	State, Why           string
-	Version              string
+	State, Version       string
+	// Why is what is wrong, and Of leads to the add-on that it is about, or to the cluster.
+	Why, Of string
+	Since   *Time
+	// Chips are add-ons that are not Ready, the worst first, and More is how many are left out.
+	Chips []Cell
+	More  int
+	// Ready is how many of its add-ons are.
+	Ready, Total int
 	// Cells are in the order of the columns.
 	Cells []Cell
 }
@@ -97,9 +100,12 @@ type Cell struct {
 	// There is false if there is no such add-on.
 	There             bool
 	Class             Class
+	Name              string
 	Text, Title, URL  string
 	Version           string
 	Ready, Bad, Total int
+	// Heat is how large the share of the clusters is that failed: 0 for none, up to 4.
+	Heat int
 }
 
 // Group is the clusters with one value of a label.
@@ -110,45 +116,56 @@ type Group struct {
 	Class      Class
 	Bar        Bar
 	Cells      []Cell
+	query      Query
 	counts     [Off + 1]int
 	cells      map[string]*Cell
 }
 
 // Board returns the fleet at a glance.
-func (x *Index) Board(q Query) *Board {
-	b := &Board{Query: q, Notes: x.Notes, States: Classes, Reset: Query{path: q.path, Group: q.Group}.URL()}
+func (x *Index) Board(q Query, now time.Time) *Board {
+	b := &Board{Query: q, Notes: x.Notes, States: Classes, Reset: Query{path: q.path, Group: q.Group}.URL(), Terms: x.terms, Addons: x.addons}
 	b.Labels = x.labels[:min(maxLabels, len(x.labels))]
 	f, problem := q.filter()
 	b.Problem = problem
 	var counts [Off + 1]int
-	var rows []*cluster
+	var rows, all []*cluster
 	for _, c := range x.clusters {
 		if !f.takes(c) {
 			continue
 		}
 		counts[c.class]++
-		b.All++
+		all = append(all, c)
 		if q.State == "" || q.State == c.class.String() {
 			rows = append(rows, c)
 		}
 	}
+	b.All = len(all)
 	for _, class := range Classes {
 		here := q.State == class.String()
 		if counts[class] > 0 || here {
-			to := q.with(func(q *Query) { q.State = class.String() })
+			to := q.with(func(q *Query) {
+				if q.State = class.String(); here {
+					q.State = ""
+				}
+			})
 			b.Totals = append(b.Totals, Total{class, counts[class], to, here})
 		}
 	}
 	b.sets(x)
-	b.columns(f, rows)
+	b.Day = x.day(f, all, now).tell()
 	if q.Group != "" {
+		b.columns(f, rows)
 		b.group(rows)
 		return b
 	}
+	if q.Set != "" || q.Addon != "" {
+		b.columns(f, rows)
+	}
+	sortClusters(rows, q.Sort)
 	from, to, pager := q.page(len(rows), perPage)
 	b.Pager = pager
 	for _, c := range rows[from:to] {
-		b.Rows = append(b.Rows, b.row(c))
+		b.Rows = append(b.Rows, b.row(c, now))
 	}
 	return b
 }
@@ -196,23 +213,70 @@ func (b *Board) columns(f *filter, rows []*cluster) {
 	}
 }
 
-func (b *Board) row(c *cluster) Row {
+func (b *Board) row(c *cluster, now time.Time) Row {
 	r := Row{Namespace: c.key.Namespace, Name: c.key.Name, URL: ClusterURL(c.key.Namespace, c.key.Name), Class: c.class,
 		State: c.word, Why: c.why}
+	if r.Of = r.URL; c.of != "" {
+		r.Of = ClusterAddonURL(c.key.Namespace, c.key.Name, c.of)
+	}
+	if c.since != nil {
+		r.Since = TimeOf(&c.since.Time, now)
+	}
 	if c.reg != nil {
 		r.Version = c.reg.Status.KubernetesVersion
+	}
+	r.Ready, r.Total = c.counts()
+	for i := range c.cells { // the worst first
+		switch cell := &c.cells[i]; {
+		case ClassOf(cell.State) >= Ready:
+		case len(r.Chips) == maxChips:
+			r.More++
+		default:
+			r.Chips = append(r.Chips, c.cell(cell))
+		}
 	}
 	for _, col := range b.Columns {
 		out := Cell{}
 		for i := range c.cells { // the worst first
 			if cell := &c.cells[i]; cell.Name == col.Addon && (!out.There || out.Class == Off) {
-				out = Cell{There: true, Class: ClassOf(cell.State), Text: string(cell.State), Version: excerpt.Cut(excerpt.Line(cell.Version), 24),
-					Title: excerpt.Cut(excerpt.Line(cell.Message), maxWhy), URL: ClusterAddonURL(c.key.Namespace, c.key.Name, cell.Name)}
+				out = c.cell(cell)
 			}
 		}
 		r.Cells = append(r.Cells, out)
 	}
 	return r
+}
+
+// Stand returns how a cluster stands; nil if that is not known.
+func (x *Index) Stand(key types.NamespacedName, now time.Time) *Row {
+	c := x.byKey[key]
+	if c == nil {
+		return nil
+	}
+	row := (&Board{}).row(c, now)
+	return &row
+}
+
+// cell shows an add-on of a cluster.
+func (c *cluster) cell(cell *cell) Cell {
+	return Cell{There: true, Class: ClassOf(cell.State), Text: string(cell.State), Name: cell.Name,
+		Version: excerpt.Cut(excerpt.Line(cell.Version), 24), Title: excerpt.Cut(excerpt.Line(cell.Message), maxWhole),
+		URL: ClusterAddonURL(c.key.Namespace, c.key.Name, cell.Name)}
+}
+
+// counts returns how many add-ons are Ready, of those that the cluster is to have.
+func (c *cluster) counts() (ready, total int) {
+	for i := range c.cells {
+		switch ClassOf(c.cells[i].State) {
+		case Ready:
+			ready++
+			total++
+		case Off:
+		case Failed, Trouble, Busy, Paused:
+			total++
+		}
+	}
+	return ready, total
 }
 
 // group counts clusters by the value of a label, the worst first.
@@ -228,15 +292,14 @@ func (b *Board) group(rows []*cluster) {
 		g := groups[key]
 		if g == nil {
 			g = &Group{Value: value, None: !there, Class: Off, cells: map[string]*Cell{}}
-			g.URL = b.groupURL(value, there)
+			g.query = b.groupQuery(value, there)
+			g.URL = g.query.URL()
 			groups[key] = g
 			all = append(all, g)
 		}
 		g.add(c)
 	}
-	slices.SortFunc(all, func(a, b *Group) int {
-		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(b.counts[Failed], a.counts[Failed]), cmp.Compare(a.Value, b.Value))
-	})
+	sortGroups(all, b.Query.Sort)
 	from, to, pager := b.Query.page(len(all), perPage)
 	b.Pager = pager
 	for _, g := range all[from:to] {
@@ -246,7 +309,8 @@ func (b *Board) group(rows []*cluster) {
 			if cell == nil {
 				cell = &Cell{}
 			} else {
-				cell.Text = status.Fraction(int32(cell.Ready), int32(cell.Total)) //nolint:gosec // counts of clusters
+				cell.share()
+				cell.URL = g.query.with(func(q *Query) { q.Addon = col.Addon })
 			}
 			g.Cells = append(g.Cells, *cell)
 		}
@@ -254,18 +318,33 @@ func (b *Board) group(rows []*cluster) {
 	}
 }
 
-func (b *Board) groupURL(value string, there bool) string {
-	term := b.Query.Group + "=" + value
-	if !there {
-		term = "!" + b.Query.Group
+// share says how large the share of the clusters is that are Ready, and how large that of those that failed. It says 100% only if all are
+// Ready.
+func (c *Cell) share() {
+	permille := c.Ready * 1000 / c.Total
+	c.Text = fmt.Sprintf("%d.%d%%", permille/10, permille%10)
+	if permille%10 == 0 {
+		c.Text = fmt.Sprintf("%d%%", permille/10)
 	}
-	return b.Query.with(func(q *Query) {
-		q.Group = ""
-		if q.Labels != "" {
-			term = q.Labels + "," + term
+	c.Title = fmt.Sprintf("%s of %s Ready", excerpt.Thousands(c.Ready), excerpt.Thousands(c.Total))
+	for _, percent := range []int{0, 1, 5, 20} {
+		if c.Bad*100 > percent*c.Total {
+			c.Heat++
 		}
-		q.Labels = term
-	})
+	}
+}
+
+// groupQuery asks for the clusters of a group.
+func (b *Board) groupQuery(value string, there bool) Query {
+	q, term := b.Query, b.Query.Group+"="+value
+	if !there {
+		term = "!" + q.Group
+	}
+	if q.Labels != "" {
+		term = q.Labels + "," + term
+	}
+	q.Group, q.Sort, q.Labels, q.Page = "", "", term, 1
+	return q
 }
 
 func (g *Group) add(c *cluster) {
@@ -294,76 +373,6 @@ func (g *Group) add(c *cluster) {
 	}
 }
 
-// sets counts for each set the clusters by the worst state of its add-ons.
-func (b *Board) sets(x *Index) {
-	counts := map[types.NamespacedName]*[Off + 1]int{}
-	for _, d := range x.Deliveries {
-		n := counts[d.SetKey()]
-		if n == nil {
-			n = &[Off + 1]int{}
-			counts[d.SetKey()] = n
-		}
-		n[classOf(d)]++
-	}
-	for _, s := range x.Sets {
-		if b.Query.Set != "" && b.Query.Set != s.Namespace+"/"+s.Name {
-			continue
-		}
-		b.Sets = append(b.Sets, b.setBar(s, counts[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}]))
-	}
-	slices.SortFunc(b.Sets, func(a, b SetBar) int {
-		return cmp.Or(cmp.Compare(worst(a.Bar), worst(b.Bar)), cmp.Compare(a.Name, b.Name))
-	})
-	b.allSets = b.Sets
-	b.MoreSets = max(0, len(b.Sets)-maxSets)
-	b.Sets = b.Sets[:len(b.Sets)-b.MoreSets]
-}
-
-func worst(b Bar) Class {
-	if len(b.Parts) == 0 {
-		return Off
-	}
-	return b.Parts[0].Class
-}
-
-// classOf returns the class of the worst add-on of a delivery.
-func classOf(d *hubv1.AddonDelivery) Class {
-	if d.DeletionTimestamp != nil || len(d.Status.Addons) == 0 {
-		return Busy
-	}
-	class := Off
-	for i := range d.Status.Addons {
-		class = min(class, ClassOf(d.Status.Addons[i].State))
-	}
-	return class
-}
-
-func (b *Board) setBar(s *hubv1.AddonSet, counts *[Off + 1]int) SetBar {
-	if counts == nil {
-		counts = &[Off + 1]int{}
-	}
-	n := 0
-	for _, k := range counts {
-		n += k
-	}
-	if c := s.Status.Clusters; c != nil && int(c.Matched) > n {
-		counts[Busy] += int(c.Matched) - n
-		n = int(c.Matched)
-	}
-	out := SetBar{Name: s.Namespace + "/" + s.Name, URL: SetURL(s.Namespace, s.Name), Bar: bar(*counts, n)}
-	out.Filter = b.Query.with(func(q *Query) { q.Set = out.Name })
-	if r := s.Status.Rollout; r != nil {
-		out.Phase, out.Says = string(r.Phase), excerpt.Cut(excerpt.Line(r.WaitingFor), maxWhy)
-	}
-	if c := status.Find(s, hubv1.StalledCondition); c != nil {
-		out.Phase, out.Says = "Stalled", excerpt.Cut(excerpt.Line(c.Message), maxWhy)
-	}
-	if h := s.Status.HeldRemovals; h != nil {
-		out.Says = status.Count(h.Count, "cluster") + " would lose add-ons, and wait for approval. " + out.Says
-	}
-	return out
-}
-
 // bar makes a bar of counts. Whatever is there can be seen, however small its share.
 func bar(counts [Off + 1]int, n int) Bar {
 	const whole, least = 1000, 12
@@ -384,7 +393,7 @@ func bar(counts [Off + 1]int, n int) Bar {
 		if text != "" {
 			text += ", "
 		}
-		text += fmt.Sprintf("%d %s", k, class.Word())
+		text += excerpt.Thousands(k) + " " + class.Word()
 	}
 	x := 0
 	for i := range out.Parts {

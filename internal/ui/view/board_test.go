@@ -3,10 +3,13 @@
 package view_test
 
 import (
+	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/ui/uitest"
 	"github.com/chandler-hub/chandler/internal/ui/view"
 )
@@ -17,7 +20,7 @@ func board(t *testing.T, f *view.Fleet, query string) *view.Board {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return view.NewIndex(f).Board(view.ParseQuery("/", v))
+	return view.NewIndex(f).Board(view.ParseQuery("/", v), uitest.Now)
 }
 
 // TestAPageHoldsAScreenful: however large the fleet, and whatever is asked.
@@ -104,6 +107,72 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// TestShares: a group's cell says how large a share failed, and is as red as that share: 1 of 1,250 is not.
+func TestShares(t *testing.T) {
+	for failed, want := range map[int]string{0: "100% 0", 1: "99.9% 1", 13: "98.9% 2", 100: "92% 3", 500: "60% 4", 1250: "0% 4"} {
+		f := uitest.Fleet(1250, 1)
+		for c, d := range f.Deliveries {
+			if d.Status.Addons[0].State = hubv1.AddonReady; c < failed {
+				d.Status.Addons[0].State = hubv1.AddonFailed
+			}
+		}
+		cell := board(t, f, "group=chandler.dev%2Fnone").Groups[0].Cells[0]
+		if got := fmt.Sprintf("%s %d", cell.Text, cell.Heat); got != want || cell.Bad != failed {
+			t.Errorf("%d failed: %s, want %s; %+v", failed, got, want, cell)
+		}
+	}
+}
+
+// TestWhatIsNotReady: a line names the add-ons that are not Ready, those that failed first, and says the whole message of the worst.
+func TestWhatIsNotReady(t *testing.T) {
+	f := uitest.Fleet(12, 6)
+	message := "UpgradeFailed: " + strings.Repeat("timed out ", 60) + "at last"
+	for i, state := range []hubv1.AddonState{hubv1.AddonProgressing, hubv1.AddonPaused, hubv1.AddonReady, hubv1.AddonExcluded, hubv1.AddonFailed, hubv1.AddonReady} {
+		f.Deliveries[i].Status.Addons[0].State, f.Deliveries[i].Status.Addons[0].Message = state, message
+	}
+	b := board(t, f, "q=cluster-0000")
+	r := b.Rows[0]
+	if len(b.Columns) != 0 || len(r.Chips) != 2 || r.Chips[0].Name != "ingress-nginx" || r.Chips[1].Name != "cert-manager" || r.More != 1 || r.Ready != 2 || r.Total != 5 {
+		t.Errorf("%+v", r)
+	}
+	if r.Why != message || r.Of != "/clusters/tenants-0/cluster-0000/addons/ingress-nginx" {
+		t.Errorf("%q at %s", r.Why, r.Of)
+	}
+}
+
+// TestSorted: by each column, both ways; an order that is not known changes nothing.
+func TestSorted(t *testing.T) {
+	f := uitest.Fleet(12, 2)
+	f.Registrations[5].Status.KubernetesVersion, f.Registrations[6].Status.KubernetesVersion = "v1.9.3", "v1.34.12"
+	for by, want := range map[string]string{"": "0011", "nonsense": "0011", "name": "0000", "-name": "0011", "state": "0011", "-state": "0000", "version": "0005",
+		"-version": "0006", "ready": "0003"} {
+		if got := board(t, f, "sort="+by).Rows[0].Name; got != "cluster-"+want {
+			t.Errorf("by %q the first is %s, want %s", by, got, want)
+		}
+	}
+	q := view.ParseQuery("/", url.Values{"sort": {"name"}, "page": {"3"}, "q": {"x"}})
+	if h := q.Head("name", "Cluster"); h.URL != "/?q=x&sort=-name" || h.Order != "ascending" {
+		t.Errorf("%+v", h)
+	}
+	if h := q.Head("since", "Since"); h.URL != "/?q=x&sort=since" || h.Order != "" {
+		t.Errorf("%+v", h)
+	}
+}
+
+// TestSuggestions: the keys of labels, and the values of those that have few.
+func TestSuggestions(t *testing.T) {
+	b := board(t, uitest.Fleet(300, 2), "")
+	terms := strings.Join(b.Terms, " ")
+	for _, want := range []string{"chandler.dev/name", "env", "env=prod", "region=us-east"} {
+		if !slices.Contains(b.Terms, want) {
+			t.Errorf("%s is not among %s", want, terms)
+		}
+	}
+	if strings.Contains(terms, "cluster-0") || strings.Join(b.Addons, " ") != "cert-manager cilium" {
+		t.Errorf("%s; %s", terms, b.Addons)
+	}
+}
+
 // TestBars: what is there is seen, and the parts fill the bar and no more.
 func TestBars(t *testing.T) {
 	b := board(t, uitest.Fleet(1000, 10), "")
@@ -147,7 +216,7 @@ func BenchmarkBoard(b *testing.B) {
 		v, _ := url.ParseQuery(name)
 		b.Run("Page/"+name, func(b *testing.B) {
 			for b.Loop() {
-				x.Board(view.ParseQuery("/", v))
+				x.Board(view.ParseQuery("/", v), uitest.Now)
 			}
 		})
 	}

@@ -68,7 +68,7 @@ func concerns(in *course.Input, w Wish) string {
 	}
 	look, err := course.Look(in)
 	if err != nil {
-		return "It is not known how many clusters this is about: " + excerpt.Line(err.Error())
+		return "The number of clusters is not known: " + excerpt.Line(err.Error())
 	}
 	count := func(states ...string) (n int) {
 		for i := range look.Waves {
@@ -87,31 +87,36 @@ func concerns(in *course.Input, w Wish) string {
 	case "approve":
 		return approves(look, cmp.Or(w.Wave, look.State.Wave))
 	case "expedite", "resume":
-		return say(count("Pending"), " still has to get the revision.", " still have to get the revision.")
+		return say(count("Pending"), " does not have the revision yet.", " do not have the revision yet.")
 	case "retry", "redo":
-		return say(course.Without(in, in.Set.Status.Revision), " has another revision, and gets it.", " have another revision, and get it.")
+		return say(course.Without(in, in.Set.Status.Revision), " with another revision gets it.", " with another revision get it.")
 	case "undo":
 		target, err := course.Target(in, w.To)
 		if err != nil {
 			return ""
 		}
-		return say(course.Without(in, target), " has another revision, and gets ", " have another revision, and get ") + target + "."
+		return say(course.Without(in, target), " with another revision gets ", " with another revision get ") + target + "."
 	}
-	return say(count("Pending"), " has not got the revision yet, and stays as it is", " have not got the revision yet, and stay as they are") +
-		"; " + say(count("Running"), " is under way and goes on.", " are under way and go on.")
+	return say(count("Pending"), " does not have the revision yet, and stays as it is",
+		" do not have the revision yet, and stay as they are") +
+		". " + say(count("Running"), " has begun, and finishes.", " have begun, and finish.")
 }
 
 // approves says what begins after the wave that is approved.
 func approves(look *course.View, wave string) string {
 	at := slices.IndexFunc(look.Waves, func(w rollout.WaveView) bool { return w.Name == wave })
 	if at < 0 || at+1 >= len(look.Waves) {
-		return "It is the last wave: no cluster gets anything new by this."
+		return "This is the last wave: no other cluster gets the revision."
 	}
 	next := &look.Waves[at+1]
 	left := 0
 	for i := range look.Waves[at+1:] {
 		left += len(look.Waves[at+1+i].Clusters)
 	}
-	return "Wave " + next.Name + " has " + status.Count(len(next.Clusters), "cluster") + ", of which " +
-		strconv.Itoa(min(next.AtOnce, len(next.Clusters))) + " may work on it at once; " + strconv.Itoa(left) + " are still to come in all."
+	text := "Wave " + next.Name + " starts: " + status.Count(len(next.Clusters), "cluster") + ", at most " +
+		strconv.Itoa(min(next.AtOnce, len(next.Clusters))) + " at a time."
+	if later := left - len(next.Clusters); later > 0 {
+		text += " Later waves have " + status.Count(later, "more cluster") + "."
+	}
+	return text
 }

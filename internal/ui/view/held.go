@@ -20,6 +20,16 @@ type HeldSet struct {
 	Sample    []string
 }
 
+// Holding returns how many sets hold removals.
+func (x *Index) Holding() (n int) {
+	for _, s := range x.Sets {
+		if s.Status.HeldRemovals != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // HeldSets lists the sets whose guards hold something.
 func (x *Index) HeldSets(q Query, now Time) []HeldSet {
 	var out []HeldSet
@@ -76,7 +86,7 @@ func NewHeld(in *course.Input, q Query, may bool, problem string) *Held {
 	if held == nil {
 		return h
 	}
-	h.N, h.Hash, h.Undo = held.Count, held.Hash, "undo the edit that asks for it: the hub drops what nobody asks for any more"
+	h.N, h.Hash, h.Undo = held.Count, held.Hash, "revert the edit of the set that causes it, and the hub drops this list"
 	if set.DeletionTimestamp != nil {
 		h.Undo = "set spec.deletionPolicy to Orphan, and apply the set again when it is gone: it goes on with what runs"
 	}
@@ -93,7 +103,7 @@ func NewHeld(in *course.Input, q Query, may bool, problem string) *Held {
 			loss := Loss{Cluster: key.String(), URL: ClusterAddonURL(key.Namespace, key.Name, a.Name), Addon: a.Name, Class: ClassOf(a.State),
 				Version: page.Dash(excerpt.Line(a.Version)), State: string(a.State), What: excerpt.Cut(excerpt.Line(a.Message), 2*maxWhy)}
 			if l.Whole {
-				loss.What = "the whole set would leave the cluster: Flux uninstalls it"
+				loss.What = "uninstalled: the whole set leaves the cluster"
 			}
 			all = append(all, loss)
 		}

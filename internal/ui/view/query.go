@@ -26,6 +26,8 @@ type Query struct {
 	Version string
 	// Group is a label key.
 	Group string
+	// Sort is what a table is sorted by, with - before it for the other direction; empty for the worst first.
+	Sort string
 	// Page counts from 1.
 	Page int
 
@@ -38,8 +40,9 @@ const maxText = 500
 // ParseQuery reads a query from an address. What it does not know it ignores.
 func ParseQuery(path string, v url.Values) Query {
 	get := func(key string) string { return excerpt.Cut(strings.TrimSpace(excerpt.Visible(v.Get(key))), maxText) }
-	q := Query{Text: get("q"), State: get("state"), Labels: get("labels"), Set: get("set"), Addon: get("addon"), Version: get("version"),
-		Group: get("group"), path: path}
+	q := Query{Text: get("q"), State: get("state"), Set: get("set"), Addon: get("addon"), Version: get("version"),
+		Labels: strings.TrimRight(get("labels"), ", "), // somebody is about to write another term
+		Group:  get("group"), Sort: get("sort"), path: path}
 	q.Page, _ = strconv.Atoi(v.Get("page"))
 	q.Page = max(1, q.Page)
 	return q
@@ -49,7 +52,7 @@ func ParseQuery(path string, v url.Values) Query {
 func (q Query) URL() string {
 	v := url.Values{}
 	for _, p := range [][2]string{{"q", q.Text}, {"state", q.State}, {"labels", q.Labels}, {"set", q.Set}, {"addon", q.Addon},
-		{"version", q.Version}, {"group", q.Group}} {
+		{"version", q.Version}, {"group", q.Group}, {"sort", q.Sort}} {
 		if p[1] != "" {
 			v.Set(p[0], p[1])
 		}
@@ -95,7 +98,8 @@ func (q Query) filter() (*filter, string) {
 
 // takes returns whether a cluster is asked for, whatever its state.
 func (f *filter) takes(c *cluster) bool {
-	if f.text != "" && !strings.Contains(strings.ToLower(c.key.String()), f.text) && !strings.Contains(strings.ToLower(c.why), f.text) {
+	if f.text != "" && !strings.Contains(strings.ToLower(c.key.String()), f.text) &&
+		!strings.Contains(strings.ToLower(c.of+": "+c.why), f.text) {
 		return false
 	}
 	if !f.labels.Empty() && (c.reg == nil || !f.labels.Matches(labels.Set(c.reg.Labels))) {

@@ -45,10 +45,15 @@ type Rollout struct {
 	// Held is how many clusters wait with a removal, and where that is approved.
 	Held    int
 	HeldURL string
+	// Day is what happened in the last day.
+	Day *Day
 }
 
-// Action is an order that can be given now.
-type Action struct{ Verb, Text, URL string }
+// Action is an order that can be given now. Main is the one that the rollout waits for.
+type Action struct {
+	Verb, Text, URL string
+	Main            bool
+}
 
 // Wave is a wave.
 type Wave struct {
@@ -98,6 +103,9 @@ var Verbs = []struct{ Verb, Text string }{
 	{"approve", "Approve"}, {"expedite", "Expedite"}, {"retry", "Retry"}, {"undo", "Undo"}, {"redo", "End the undo"},
 	{"pause", "Pause"}, {"resume", "Resume"},
 }
+
+// awaited are the orders without which a rollout does not go on.
+var awaited = map[hubv1.RolloutPhase]string{hubv1.RolloutWaitingForApproval: "approve", hubv1.RolloutPaused: "resume"}
 
 // Wish is what somebody wants to order, as a form says it.
 type Wish struct {
@@ -154,7 +162,7 @@ func NewRollout(in *course.Input, q Query, may bool) *Rollout {
 	}
 	for _, f := range look.Header {
 		if f.Name != "AddonSet" && f.Name != "Phase" {
-			r.Facts = append(r.Facts, Fact{Name: f.Name, Text: f.Text})
+			r.Facts = append(r.Facts, fact(f.Name, f.Text))
 		}
 	}
 	if h := set.Status.HeldRemovals; h != nil {
@@ -162,7 +170,8 @@ func NewRollout(in *course.Input, q Query, may bool) *Rollout {
 	}
 	for _, v := range Verbs {
 		if _, err := Order(in, Wish{Verb: v.Verb, Reason: "-"}); may && err == nil {
-			r.Actions = append(r.Actions, Action{v.Verb, v.Text, SetURL(set.Namespace, set.Name, "order", v.Verb)})
+			r.Actions = append(r.Actions, Action{v.Verb, v.Text, SetURL(set.Namespace, set.Name, "order", v.Verb),
+				v.Verb == awaited[look.State.Phase]})
 		}
 	}
 	r.waves(look)
@@ -197,7 +206,7 @@ func (r *Rollout) waves(look *course.View) {
 			all[class] += k
 		}
 		n += len(v.Clusters)
-		w := Wave{Name: v.Name, State: "to come", Total: len(v.Clusters), Bar: wording(bar(counts, len(v.Clusters))),
+		w := Wave{Name: v.Name, State: "not started", Total: len(v.Clusters), Bar: wording(bar(counts, len(v.Clusters))),
 			AtOnce: min(v.AtOnce, len(v.Clusters)), MayFail: min(v.MayFail, len(v.Clusters)), Manual: v.Manual}
 		if v.Soak > 0 {
 			w.Soak = excerpt.Duration(v.Soak)
@@ -207,7 +216,7 @@ func (r *Rollout) waves(look *course.View) {
 		case passed, i < present:
 			w.State = "passed"
 		case i == present:
-			w.State, w.Present = "now", true
+			w.State, w.Present = "current", true
 		}
 		if !look.AtOnce {
 			r.Waves = append(r.Waves, w)
@@ -218,10 +227,10 @@ func (r *Rollout) waves(look *course.View) {
 
 // wording says what the classes are in a rollout.
 func wording(b Bar) Bar {
-	words := map[Class]string{Failed: "failed", Busy: "running", Paused: "skipped", Ready: "done", Off: "to come"}
+	words := map[Class]string{Failed: "failed", Busy: "running", Paused: "skipped", Ready: "done", Off: "pending"}
 	texts := make([]string, len(b.Parts))
 	for i, p := range b.Parts {
-		texts[i] = strconv.Itoa(p.N) + " " + words[p.Class]
+		texts[i] = excerpt.Thousands(p.N) + " " + words[p.Class]
 	}
 	if len(texts) > 0 {
 		b.Text = strings.Join(texts, ", ")
@@ -265,35 +274,48 @@ func (r *Rollout) history(in *course.Input) {
 	}
 }
 
+// Sets are the rows of the list of sets.
+type Sets struct {
+	Query Query
+	Rows  []SetRow
+}
+
 // SetRow is a set in the list of sets.
 type SetRow struct {
 	SetBar
-	Class    Class
 	State    string
 	Revision string
 	Started  *Time
 }
 
-// SetRows lists the sets, those that wait for somebody first.
-func (x *Index) SetRows(now time.Time) []SetRow {
+// SetRows lists the sets, those that wait for a person first.
+func (x *Index) SetRows(q Query, now time.Time) *Sets {
 	b := &Board{Query: Query{path: "/"}}
 	b.sets(x)
-	var out []SetRow
+	out := &Sets{Query: q}
 	for _, bar := range b.allSets {
 		ns, name, _ := strings.Cut(bar.Name, "/")
-		s := x.sets[types.NamespacedName{Namespace: ns, Name: name}]
-		row := SetRow{SetBar: bar, State: page.Dash(bar.Phase), Class: Off}
-		if r := s.Status.Rollout; r != nil {
-			row.Class, row.Revision = ClassOfPhase(r.Phase), r.Revision
-			if r.Started != nil {
+		row := SetRow{SetBar: bar, State: page.Dash(bar.Phase)}
+		if bar.Held {
+			row.State = "RemovalsHeld"
+		}
+		if r := x.sets[types.NamespacedName{Namespace: ns, Name: name}].Status.Rollout; r != nil {
+			if row.Revision = r.Revision; r.Started != nil {
 				row.Started = TimeOf(&r.Started.Time, now)
 			}
 		}
-		if bar.Phase == "Stalled" {
-			row.Class = Failed
-		}
-		out = append(out, row)
+		out.Rows = append(out.Rows, row)
 	}
-	slices.SortStableFunc(out, func(a, b SetRow) int { return cmp.Compare(a.Class, b.Class) })
+	sorted(out.Rows, q.Sort, map[string]func(a, b SetRow) int{
+		"name":   func(a, b SetRow) int { return cmp.Compare(a.Name, b.Name) },
+		"state":  func(a, b SetRow) int { return cmp.Compare(a.Class, b.Class) },
+		"failed": func(a, b SetRow) int { return cmp.Compare(b.Failed, a.Failed) },
+		"since": func(a, b SetRow) int {
+			if a.Started == nil || b.Started == nil {
+				return cmp.Compare(map[bool]int{true: 1}[a.Started == nil], map[bool]int{true: 1}[b.Started == nil])
+			}
+			return b.Started.At.Compare(a.Started.At)
+		},
+	})
 	return out
 }

@@ -19,8 +19,10 @@ import (
 // Story is what is told of one cluster.
 type Story struct {
 	Namespace, Name string
-	Header          []Fact
-	Labels          []Label
+	// Stand is how the cluster stands.
+	Stand  *Row
+	Header []Fact
+	Labels []Label
 	// MoreLabels is how many are left out.
 	MoreLabels int
 	Rows       []AddonRow
@@ -35,6 +37,18 @@ type Fact struct {
 	Name, Text string
 	// Time is when it began, if that is known.
 	Time *Time
+	// Command is true if the text is one, for a terminal, and Code if it is a name of the hub's.
+	Command, Code bool
+}
+
+// fact makes a fact of a line that a command prints.
+func fact(name, text string) Fact {
+	f := Fact{Name: name, Text: text, Command: strings.HasPrefix(text, "chandler "),
+		Code: slices.Contains([]string{"Revision", "Completed", "Object"}, name)}
+	if f.Command {
+		f.Name = "In a terminal"
+	}
+	return f
 }
 
 // Label is a label of a cluster, and the clusters that have it too.
@@ -63,12 +77,14 @@ func NewStory(in *explain.Input, events []corev1.Event) *Story {
 	report := explain.Cluster(in)
 	s := &Story{Namespace: reg.Namespace, Name: reg.Name, Overrides: report.Overrides, Notes: report.Notes,
 		Rows: addonRows(reg, report.Rows, in.Now), Events: Events(events, in.Now)}
+	slices.SortStableFunc(s.Rows, func(a, b AddonRow) int { return cmp.Compare(a.Class, b.Class) })
 	for _, line := range report.Header {
 		if line.Name != "Cluster" {
-			s.Header = append(s.Header, Fact{Name: line.Name, Text: line.Text})
+			s.Header = append(s.Header, fact(line.Name, line.Text))
 		}
 	}
-	s.Header = append(s.Header, Fact{Name: "Registered", Time: TimeOf(&reg.CreationTimestamp.Time, in.Now)})
+	s.Header = append(s.Header, Fact{Name: "Registered", Time: TimeOf(&reg.CreationTimestamp.Time, in.Now)},
+		Fact{Name: "In a terminal", Text: "chandler explain " + reg.Name + " -n " + reg.Namespace, Command: true})
 	for k, v := range reg.Labels {
 		s.Labels = append(s.Labels, Label{k, v, Query{path: "/", Labels: k + "=" + v}.URL()})
 	}
@@ -126,7 +142,7 @@ func NewClusterAddon(in *explain.Input, addon string) (*ClusterAddon, error) {
 		Everywhere: AddonURL(addon), Sentence: report.Sentence, Overrides: report.Overrides, Errors: report.Errors, Notes: report.Notes,
 		Dependencies: addonRows(reg, report.Dependencies, in.Now), Others: addonRows(reg, report.Others, in.Now)}
 	for _, line := range report.Header {
-		out.Header = append(out.Header, Fact{Name: line.Name, Text: line.Text})
+		out.Header = append(out.Header, fact(line.Name, line.Text))
 	}
 	for _, f := range report.Fields {
 		f.Value = excerpt.Cut(excerpt.Visible(f.Value), maxField)

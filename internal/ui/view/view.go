@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -61,11 +62,11 @@ var Classes = []Class{Failed, Trouble, Busy, Paused, Ready, Off}
 
 var classes = [...]struct{ name, word, sign string }{
 	Failed:  {"failed", "failed", "✗"},
-	Trouble: {"trouble", "need a look", "!"},
-	Busy:    {"busy", "on their way", "…"},
+	Trouble: {"trouble", "need attention", "!"},
+	Busy:    {"busy", "in progress", "…"},
 	Paused:  {"paused", "paused", "‖"},
 	Ready:   {"ready", "Ready", "✓"},
-	Off:     {"off", "have nothing", "–"},
+	Off:     {"off", "without add-ons", "–"},
 }
 
 // String is its name in addresses and in style sheets.
@@ -103,17 +104,25 @@ type Index struct {
 	sets     map[types.NamespacedName]*hubv1.AddonSet
 	// labels are the label keys of the registrations, those of most of them first.
 	labels []string
+	// terms are beginnings of label selectors: a key, or a key with a value that many clusters have.
+	terms []string
+	// addons are the names of all add-ons.
+	addons []string
 }
 
 // cluster is one cluster with all that is delivered to it.
 type cluster struct {
 	key types.NamespacedName
 	// reg is nil if it does not exist, or may not be read.
-	reg   *hubv1.ClusterRegistration
-	cells []cell
-	class Class
-	word  string
+	reg        *hubv1.ClusterRegistration
+	deliveries []*hubv1.AddonDelivery
+	cells      []cell
+	class      Class
+	word       string
+	// why says what is wrong; of is the add-on that it is about, if any, and since when that is so.
 	why   string
+	of    string
+	since *metav1.Time
 }
 
 // cell is one add-on of one set on one cluster.
@@ -126,20 +135,13 @@ type cell struct {
 func NewIndex(f *Fleet) *Index {
 	x := &Index{Fleet: f, byKey: make(map[types.NamespacedName]*cluster, len(f.Registrations)),
 		sets: map[types.NamespacedName]*hubv1.AddonSet{}}
-	keys := map[string]int{}
 	for _, reg := range f.Registrations {
 		x.at(types.NamespacedName{Namespace: reg.Namespace, Name: reg.Name}).reg = reg
-		for k := range reg.Labels {
-			keys[k]++
-		}
 	}
-	for k := range keys {
-		x.labels = append(x.labels, k)
-	}
-	// Those of most clusters come first: one cluster with many labels takes no place in the choice from the others.
-	slices.SortFunc(x.labels, func(a, b string) int { return cmp.Or(cmp.Compare(keys[b], keys[a]), cmp.Compare(a, b)) })
+	x.suggest()
 	for _, d := range f.Deliveries {
 		c := x.at(d.Spec.RegistrationRef.Key())
+		c.deliveries = append(c.deliveries, d)
 		for i := range d.Status.Addons {
 			c.cells = append(c.cells, cell{&d.Status.Addons[i], d})
 		}
@@ -174,8 +176,14 @@ func (x *Index) at(key types.NamespacedName) *cluster {
 
 // judge says how a cluster stands, by the worst that is known of it.
 func (c *cluster) judge() {
-	say := func(class Class, word, why string) {
-		c.class, c.word, c.why = class, word, excerpt.Cut(excerpt.Line(why), maxWhy)
+	say := func(class Class, word, why string, since *metav1.Time) {
+		c.class, c.word, c.why, c.since = class, word, excerpt.Cut(excerpt.Line(why), maxWhole), since
+	}
+	condition := func(class Class, word, kind string) {
+		say(class, word, reasonOf(c.reg, kind), nil)
+		if found := status.Find(c.reg, kind); found != nil {
+			c.since = &found.LastTransitionTime
+		}
 	}
 	worst := Off
 	var of cell
@@ -183,43 +191,54 @@ func (c *cluster) judge() {
 		of = c.cells[0] // sorted
 		worst = ClassOf(of.State)
 	}
+	addon := func(class Class, word string) {
+		say(class, word, of.Message, of.Since)
+		c.of = of.Name
+	}
 	switch {
 	case worst == Failed:
-		say(Failed, "Failed", of.Name+": "+of.Message)
+		addon(Failed, "Failed")
 		return
 	case c.reg == nil:
-		say(Trouble, "NoRegistration", "there is no ClusterRegistration of this name, or you may not see it")
+		say(Trouble, "NoRegistration", "there is no ClusterRegistration of this name, or you may not see it", nil)
 		return
 	}
 	ready := status.Find(c.reg, hubv1.ReadyCondition)
 	switch {
 	case c.reg.DeletionTimestamp != nil:
-		say(Busy, "Leaving", reasonOf(c.reg, hubv1.UnregisteringCondition))
+		condition(Busy, "Leaving", hubv1.UnregisteringCondition)
 	case status.Find(c.reg, hubv1.StalledCondition) != nil:
-		say(Failed, "Stalled", reasonOf(c.reg, hubv1.StalledCondition))
+		condition(Failed, "Stalled", hubv1.StalledCondition)
 	case worst == Trouble && of.State != hubv1.AddonUnreachable:
-		say(Trouble, string(of.State), of.Name+": "+of.Message)
+		addon(Trouble, string(of.State))
 	case !status.Online(c.reg) && status.Find(c.reg, hubv1.ReachableCondition) != nil:
-		say(Trouble, "Unreachable", reasonOf(c.reg, hubv1.ReachableCondition))
+		condition(Trouble, "Unreachable", hubv1.ReachableCondition)
 	case worst == Trouble, worst == Busy:
-		say(worst, string(cmp.Or(of.State, "Pending")), of.Name+": "+of.Message)
+		addon(worst, string(cmp.Or(of.State, "Pending")))
 	case status.IsTrue(c.reg, hubv1.SuspendedCondition):
-		say(Paused, "Paused", reasonOf(c.reg, hubv1.SuspendedCondition))
+		condition(Paused, "Paused", hubv1.SuspendedCondition)
 	case worst == Paused:
-		say(Paused, string(of.State), of.Name+": "+of.Message)
+		addon(Paused, string(of.State))
 	case worst == Ready && (ready == nil || ready.Status == "True"):
-		say(Ready, "Ready", "")
+		say(Ready, "Ready", "", nil)
+		if ready != nil {
+			c.since = &ready.LastTransitionTime
+		}
 	case ready == nil:
-		say(Busy, "Pending", "the hub has not looked at it yet")
+		say(Busy, "Pending", "the hub has not looked at it yet", nil)
 	case ready.Status == "True", ready.Reason == hubv1.NoAddonSetReason:
-		say(Off, "NoAddons", ready.Message)
+		say(Off, "NoAddons", ready.Message, &ready.LastTransitionTime)
 	default:
-		say(Busy, cmp.Or(ready.Reason, "NotReady"), ready.Message)
+		say(Busy, cmp.Or(ready.Reason, "NotReady"), ready.Message, &ready.LastTransitionTime)
 	}
 }
 
-// maxWhy is how much of a message a table shows.
-const maxWhy = 240
+const (
+	// maxWhy is how much of a message a table shows.
+	maxWhy = 240
+	// maxWhole is how much of a message is shown where it is opened.
+	maxWhole = 1000
+)
 
 func reasonOf(o status.Object, condition string) string {
 	c := status.Find(o, condition)

@@ -91,7 +91,7 @@ func checked(name, path, text string) []string {
 	}
 	steps = append(steps, "size 390 800", strings.Join(strings.Fields(sound[len(sound)-2]), " "))
 	if dir != "" && (name == "fleet" || name == "rollout") {
-		steps = append(steps, "scheme light", fmt.Sprintf("picture %s/%s-phone.png", dir, name))
+		steps = append(steps, "scheme light", "open @"+path, "see "+text, connected, fmt.Sprintf("picture %s/%s-phone.png", dir, name))
 	}
 	return append(steps, "size 1280 800", "scheme light")
 }

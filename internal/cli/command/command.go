@@ -68,7 +68,7 @@ func Wants(cmd *cobra.Command, check func() error) {
 
 // Complete has the values of a flag completed.
 func Complete(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
-	var of cobra.CompletionFunc = func(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	of := func(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return values(cmd, nil, begun)
 	}
 	if err := cmd.RegisterFlagCompletionFunc(flag, of); err != nil {

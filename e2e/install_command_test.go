@@ -182,11 +182,24 @@ func (c *commanded) keeps(t *testing.T) {
 	}
 }
 
-func (c *commanded) orphans(t *testing.T) {
+// leads waits until a hub that runs now has renewed the Lease. The one before could not release it, since uninstall had taken its rights.
+func (c *commanded) leads(t *testing.T) {
+	t.Helper()
+	began := time.Now()
 	soon(t, "a hub leads", func() error {
-		_, err := c.leader(t)
-		return err
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "hub.chandler.dev"}}
+		if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(lease), lease); err != nil {
+			return err
+		}
+		if lease.Spec.RenewTime == nil || lease.Spec.RenewTime.Time.Before(began) {
+			return fmt.Errorf("Lease %s was renewed last at %s", lease.Name, lease.Spec.RenewTime)
+		}
+		return nil
 	})
+}
+
+func (c *commanded) orphans(t *testing.T) {
+	c.leads(t)
 	out := c.uninstalls(t, "--addons=orphan")
 	for _, want := range []string{"AddonSet flux-system/plain: deletionPolicy: Orphan", "1 AddonSet deleted", "Cluster tenants/one is unregistered"} {
 		if !strings.Contains(out, want) {

@@ -32,7 +32,8 @@ type step struct {
 func steps(day time.Time, seeds int) []step {
 	from := day.UTC().Truncate(24*time.Hour).Unix() / 86400 * 100_000 // far from the seeds that each change plays
 	return []step{
-		{"race", "controllers and internal packages with the race detector", "CGO_ENABLED=1 go test -race -timeout 60m ./controllers/... ./internal/..."},
+		{"race", "controllers and internal packages with the race detector",
+			"CGO_ENABLED=1 go test -race -timeout 60m ./controllers/... ./internal/..."}, // which takes cgo
 		{"seeds", "random days of the simulation", fmt.Sprintf("make simulate SEEDS=%d FROM=%d", seeds, from)},
 		{"defects", "old defects, which the simulation has to find", "make defects"},
 		{"fuzz", "each fuzz target for a minute", "make fuzz FUZZTIME=1m"},

@@ -62,7 +62,7 @@ func StatusOf(in *Input, clusters bool) (*StatusDocument, error) {
 	is := in.state()
 	d := &StatusDocument{Set: in.key(), Phase: is.Phase, Revision: is.Revision, Newest: in.Set.Status.Revision,
 		Completed: is.CompletedRevision,
-		Started:   is.Started, Wave: is.Wave, WaveReady: is.WaveReady, WaitsFor: is.WaitingFor, Next: in.ways(&is),
+		Started:   is.Started, Wave: is.Wave, WaveReady: is.WaveReady, WaitsFor: is.WaitingFor, Next: in.next(&is),
 		Notes: append(append([]string{}, in.Notes...), in.doubts()...), Sources: in.Set.Status.Sources}
 	d.Waves, d.Failed = waves(&is), failedClusters(&is)
 	if !clusters {

@@ -111,8 +111,8 @@ func (in *Input) header(is *hubv1.RolloutStatus) []page.Field {
 		add("Expedited", cmp.Or(reason, "yes"))
 	}
 	add("Waits for", is.WaitingFor)
-	for i, text := range in.ways(is) {
-		add([]string{"To go on", "Or"}[min(i, 1)], text)
+	for i, w := range in.ways(is) {
+		fields = append(fields, page.Field{Name: []string{"To go on", "Or"}[min(i, 1)], Text: excerpt.Line(w.text), Command: w.command})
 	}
 	return fields
 }
@@ -140,29 +140,45 @@ func (in *Input) undone() bool {
 	return orders.Undone(in.Set.Status.Revision) != ""
 }
 
-// ways returns the commands by which the rollout goes on.
-func (in *Input) ways(is *hubv1.RolloutStatus) []string {
+// ways returns what has the rollout go on.
+func (in *Input) ways(is *hubv1.RolloutStatus) []way {
 	set, this := in.Set, "--revision "+is.Revision
+	commit := way{text: "a new revision in Git"}
+	do := func(verb, rest string) way { return way{command(set, verb, rest), true} }
 	switch is.Phase {
 	case hubv1.RolloutWaitingForApproval:
-		return []string{command(set, "approve", this)}
+		return []way{do("approve", this)}
 	case hubv1.RolloutSoaking, hubv1.RolloutWaitingForWindow:
-		return []string{command(set, "expedite", this+" --reason TEXT")}
+		return []way{do("expedite", this+" --reason TEXT")}
 	case hubv1.RolloutPaused:
-		return []string{resume(set)}
+		return []way{{resume(set), true}}
 	case hubv1.RolloutFailed:
-		return []string{"a new revision in Git", command(set, "retry", this), command(set, "undo", "")}
+		return []way{commit, do("retry", this), do("undo", "")}
 	case hubv1.RolloutRolledBack:
 		if in.undone() {
-			return []string{"a new revision in Git", command(set, "redo", "")}
+			return []way{commit, do("redo", "")}
 		}
-		return []string{"a new revision in Git", command(set, "retry", "--revision "+set.Status.Revision)}
+		return []way{commit, do("retry", "--revision "+set.Status.Revision)}
 	case hubv1.RolloutRollingBack:
 		if in.undone() {
-			return []string{command(set, "redo", "")}
+			return []way{do("redo", "")}
 		}
 	}
 	return nil
+}
+
+// way is what has a rollout go on: a command, or something else that a person does.
+type way struct {
+	text    string
+	command bool
+}
+
+// next are the texts of what has a rollout go on.
+func (in *Input) next(is *hubv1.RolloutStatus) (out []string) {
+	for _, w := range in.ways(is) {
+		out = append(out, w.text)
+	}
+	return out
 }
 
 // doubts say why the status may not be about the set as it is.

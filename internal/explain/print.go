@@ -61,7 +61,7 @@ type printer struct{ page.Page }
 func (p *printer) header(lines []Line) {
 	fields := make([]page.Field, len(lines))
 	for i, l := range lines {
-		fields[i] = page.Field(l)
+		fields[i] = page.Field{Name: l.Name, Text: l.Text}
 	}
 	p.Fields(fields)
 }

@@ -26,6 +26,8 @@ type Page struct{ out bytes.Buffer }
 type Field struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
+	// Command is true if the text is a command that Chandler makes, for a terminal. What others wrote may look like one.
+	Command bool `json:"-"`
 }
 
 // Text adds a text of our own as it is.

@@ -162,7 +162,7 @@ func NewRollout(in *course.Input, q Query, may bool) *Rollout {
 	}
 	for _, f := range look.Header {
 		if f.Name != "AddonSet" && f.Name != "Phase" {
-			r.Facts = append(r.Facts, fact(f.Name, f.Text))
+			r.Facts = append(r.Facts, fact(f))
 		}
 	}
 	if h := set.Status.HeldRemovals; h != nil {

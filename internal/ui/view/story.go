@@ -14,6 +14,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/chronicle"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/explain"
+	"github.com/chandler-hub/chandler/internal/page"
 )
 
 // Story is what is told of one cluster.
@@ -41,15 +42,20 @@ type Fact struct {
 	Command, Code bool
 }
 
+// hubNames are the lines of a header whose texts are names of the hub's.
+var hubNames = []string{"Revision", "Completed", "Object"}
+
 // fact makes a fact of a line that a command prints.
-func fact(name, text string) Fact {
-	f := Fact{Name: name, Text: text, Command: strings.HasPrefix(text, "chandler "),
-		Code: slices.Contains([]string{"Revision", "Completed", "Object"}, name)}
+func fact(line page.Field) Fact {
+	f := Fact{Name: line.Name, Text: line.Text, Command: line.Command, Code: slices.Contains(hubNames, line.Name)}
 	if f.Command {
-		f.Name = "In a terminal"
+		f.Name = inTerminal
 	}
 	return f
 }
+
+// inTerminal is what a page calls a command.
+const inTerminal = "In a terminal"
 
 // Label is a label of a cluster, and the clusters that have it too.
 type Label struct{ Key, Value, URL string }
@@ -80,11 +86,11 @@ func NewStory(in *explain.Input, events []corev1.Event) *Story {
 	slices.SortStableFunc(s.Rows, func(a, b AddonRow) int { return cmp.Compare(a.Class, b.Class) })
 	for _, line := range report.Header {
 		if line.Name != "Cluster" {
-			s.Header = append(s.Header, fact(line.Name, line.Text))
+			s.Header = append(s.Header, fact(page.Field{Name: line.Name, Text: line.Text}))
 		}
 	}
 	s.Header = append(s.Header, Fact{Name: "Registered", Time: TimeOf(&reg.CreationTimestamp.Time, in.Now)},
-		Fact{Name: "In a terminal", Text: "chandler explain " + reg.Name + " -n " + reg.Namespace, Command: true})
+		Fact{Name: inTerminal, Text: "chandler explain " + reg.Name + " -n " + reg.Namespace, Command: true})
 	for k, v := range reg.Labels {
 		s.Labels = append(s.Labels, Label{k, v, Query{path: "/", Labels: k + "=" + v}.URL()})
 	}
@@ -142,7 +148,7 @@ func NewClusterAddon(in *explain.Input, addon string) (*ClusterAddon, error) {
 		Everywhere: AddonURL(addon), Sentence: report.Sentence, Overrides: report.Overrides, Errors: report.Errors, Notes: report.Notes,
 		Dependencies: addonRows(reg, report.Dependencies, in.Now), Others: addonRows(reg, report.Others, in.Now)}
 	for _, line := range report.Header {
-		out.Header = append(out.Header, fact(line.Name, line.Text))
+		out.Header = append(out.Header, fact(page.Field{Name: line.Name, Text: line.Text}))
 	}
 	for _, f := range report.Fields {
 		f.Value = excerpt.Cut(excerpt.Visible(f.Value), maxField)

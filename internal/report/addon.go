@@ -53,10 +53,18 @@ func (d *Delivery) leaving(s *Step, o *Object) (hubv1.AddonStatus, bool) {
 	case s.Verb == plan.Uninstall && a.Message == "":
 		a.Message = "Flux is uninstalling it"
 	}
-	if a.State == hubv1.AddonRemoving && o.Suspended && s.Verb != plan.Uninstall { // if somebody else deletes it now, Flux leaves it
-		a.Reason, a.Version = hubv1.SuspendedReason, o.State.Version
+	if a.State == hubv1.AddonRemoving && s.Verb != plan.Uninstall {
+		leftIfDeleted(&a, o)
 	}
 	return a, true
+}
+
+// leftIfDeleted notes of an add-on whose object goes, or may be deleted by another user, that Flux removes nothing of what is suspended.
+// When the object is gone, the note is all that tells.
+func leftIfDeleted(a *hubv1.AddonStatus, o *Object) {
+	if o.Suspended {
+		a.Reason, a.Version = hubv1.SuspendedReason, o.State.Version
+	}
 }
 
 // status returns what every status of a step's add-on begins with.
@@ -91,8 +99,8 @@ func (d *Delivery) arriving(c *Cluster, s *Step, o *Object) hubv1.AddonStatus {
 	} else {
 		d.stateOfStep(c, &a, s, o)
 	}
-	if s.Verb == plan.AwaitRemoval && o != nil && o.Deleting && o.Suspended {
-		a.Reason = hubv1.SuspendedReason // Flux leaves it
+	if o != nil && o.Deleting {
+		leftIfDeleted(&a, o)
 	}
 	a.Before = kept(before, &a, o, s.Wanted.Hash)
 	a.Removal = cmp.Or(a.Removal, d.reinstalling(&a, o))

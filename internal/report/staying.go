@@ -113,6 +113,9 @@ func (d *Delivery) stayingAs(c *Cluster, o *Object) hubv1.AddonStatus {
 	if a.State == hubv1.AddonSuspended && o.Held && c.Suspended != nil {
 		a.State, a.Message = c.keptSuspended(), c.Suspended.Message
 	}
+	if o.Deleting {
+		leftIfDeleted(&a, o)
+	}
 	a.Before = kept(before, &a, o, o.Hash)
 	a.Removal = d.reinstalling(&a, o) // what a version of the hub before this one has begun counts until it is done
 	if d.Abandoned {

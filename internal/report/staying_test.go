@@ -3,6 +3,7 @@
 package report_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -187,6 +188,42 @@ func TestState(t *testing.T) {
 		before := hubv1.AddonStatus{State: hubv1.AddonReady, AppliedGeneration: 3}
 		if got, _ := report.State(before, tc.object, 3, tc.stays); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+// TestDeletedWhileSuspended: Flux removes nothing for what is deleted while it is suspended, as with its namespace. The status names the
+// orphan when the object is gone, whatever the hub knew of the add-on while the object went.
+func TestDeletedWhileSuspended(t *testing.T) {
+	step := func(verb plan.Verb, out report.Outcome) func(*report.Cluster, *report.Delivery) {
+		return func(c *report.Cluster, _ *report.Delivery) { c.Steps = []report.Step{stepOf(verb, out)} }
+	}
+	for name, meanwhile := range map[string]func(*report.Cluster, *report.Delivery){
+		"Wanted":          step(plan.AwaitRemoval, report.Outcome{}),
+		"Gated":           step(plan.AwaitDependency, report.Outcome{}),
+		"ClusterIsSilent": step(plan.AwaitCluster, report.Outcome{}),
+		"WriteFailed":     step(plan.AwaitRemoval, report.Outcome{Err: errors.New("the namespace is being deleted")}),
+		"Frozen":          func(_ *report.Cluster, d *report.Delivery) { d.Frozen, d.Stays = true, map[string]bool{"a": true} },
+		"Unrendered":      func(_ *report.Cluster, d *report.Delivery) { d.Result = nil },
+		"Held": func(c *report.Cluster, _ *report.Delivery) {
+			s := stepOf(plan.Hold, report.Outcome{})
+			s.Wanted = nil
+			c.Steps = []report.Step{s}
+		},
+	} {
+		before := hubv1.AddonStatus{
+			Name: "a", Kind: addonKey.Kind, Object: addonKey.Name, State: hubv1.AddonPaused, AppliedGeneration: 3, Version: "1.0.0",
+		}
+		goes := objectOf(func(o *report.Object) {
+			o.Held, o.Suspended, o.State.Suspended, o.Deleting, o.State.Deleting = true, true, true, true, true
+		})
+		c, d := clusterOf(goes), deliveryOf(before)
+		suspend(c, hubv1.PausedReason)
+		meanwhile(c, d)
+		going, _ := report.Status(c, d)
+		gone, _ := report.Status(clusterOf(), deliveryOf(going.Addons...))
+		if len(gone.Addons) != 1 || gone.Addons[0].State != hubv1.AddonOrphaned || gone.Addons[0].Message != teardown.DeletedSuspended {
+			t.Errorf("%s: %+v, and before that %+v", name, gone.Addons, going.Addons)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -36,13 +38,56 @@ var kinds = map[string]apiserver.Key{
 	"OCIRepository":      {Group: sourceGroup, Kind: "OCIRepository"},
 	"Team":               {Group: "chandler.dev", Kind: "Team"},
 	"TenantControlPlane": {Group: "kamaji.clastix.io", Kind: "TenantControlPlane"},
-	"ControllerRevision": {Group: "apps", Kind: "ControllerRevision"},
+	"ControllerRevision": {Group: "apps", Kind: "ControllerRevision"}, "Namespace": {Kind: "Namespace"},
 }
 
 func keyOf(kind, namespace, name string) apiserver.Key {
 	k := kinds[kind]
 	k.Namespace, k.Name = namespace, name
 	return k
+}
+
+// terminate begins to delete a namespace.
+func (w *World) terminate(name string) {
+	w.pastPolicies(func() {
+		k := keyOf("Namespace", "", name)
+		next := apiserver.Clone(w.server.Get(k))
+		next["metadata"].(map[string]any)["finalizers"] = []any{"kubernetes"}
+		_, err := w.server.Update("user", "finalizer", k, next, false)
+		must(err)
+		must(w.server.Delete("user", k, apiserver.Preconditions{}))
+	})
+}
+
+// empty deletes what there is of a kind in a namespace.
+func (w *World) empty(kind schema.GroupKind, namespace string) {
+	w.pastPolicies(func() {
+		for _, o := range w.server.List(kind, namespace) {
+			w.remove(apiserver.Key{Group: kind.Group, Kind: kind.Kind, Namespace: namespace, Name: nested(o, "metadata", "name").(string)})
+		}
+	})
+}
+
+// finishNamespaces empties the namespaces that are being deleted, and has those go that are empty.
+func (w *World) finishNamespaces() {
+	for _, ns := range w.server.List(keyOf("Namespace", "", "").GroupKind(), "") {
+		name := nested(ns, "metadata", "name").(string)
+		if !w.terminates(name) {
+			continue
+		}
+		left := false
+		for _, kind := range w.server.Kinds() {
+			w.empty(kind, name)
+			left = left || len(w.server.List(kind, name)) > 0
+		}
+		if !left {
+			w.dropFinalizer(keyOf("Namespace", "", name), "kubernetes")
+		}
+	}
+}
+
+func (w *World) terminates(namespace string) bool {
+	return nested(w.server.Get(keyOf("Namespace", "", namespace)), "metadata", "deletionTimestamp") != nil
 }
 
 func (w *World) remove(k apiserver.Key) {
@@ -67,7 +112,7 @@ func (w *World) remove(k apiserver.Key) {
 			c.unregistered = true
 		}
 	}
-	if isFlux(k) { // whoever deletes a Flux object has Flux uninstall, and not the hub
+	if isFlux(k) && !(w.terminates(k.Namespace) && nested(there, "spec", "suspend") == true) { // then Flux uninstalls, and not the hub
 		w.deleted[nested(w.server.Get(k), "metadata", "uid")] = true
 		for _, c := range w.clusters {
 			for _, work := range c.workloads {

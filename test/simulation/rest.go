@@ -27,6 +27,7 @@ func (w *World) end() {
 	w.heal()
 	for round := range 8 {
 		w.wait(30 * time.Minute)
+		w.finishNamespaces()
 		w.leadBack() // a deletion is refused until the hub has seen that the origin is gone
 		held := false
 		for _, name := range sortedKeys(w.sets) {

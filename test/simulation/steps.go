@@ -258,6 +258,14 @@ func init() {
 			}
 			return ""
 		}},
+		"terminate": {"NAMESPACE", 1, func(w *World, f []string) string { // nothing is made in it any more; step empty deletes what is there
+			w.terminate(f[0])
+			return ""
+		}},
+		"empty": {"KIND NAMESPACE", 2, func(w *World, f []string) string { // what the namespace controller does, which no policy denies
+			w.empty(keyOf(f[0], "", "").GroupKind(), f[1])
+			return ""
+		}},
 		"foreground": {"KIND NAMESPACE NAME", 3, func(w *World, f []string) string {
 			k := keyOf(f[0], f[1], f[2])
 			if o := w.server.Get(k); o != nil {

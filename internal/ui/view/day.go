@@ -187,7 +187,7 @@ func (d *day) tell() *Day {
 	entries := map[string]*happening{}
 	var order []*happening
 	for _, h := range d.all {
-		key := cmp.Or(h.many, h.one)
+		key := h.url + " " + cmp.Or(h.many, h.one) // sets of two namespaces may have one name
 		if known := entries[key]; known != nil {
 			if known.n += h.n; h.at.After(known.at) {
 				known.at = h.at

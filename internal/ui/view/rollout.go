@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/course"
@@ -310,12 +311,7 @@ func (x *Index) SetRows(q Query, now time.Time) *Sets {
 		"name":   func(a, b SetRow) int { return cmp.Compare(a.Name, b.Name) },
 		"state":  func(a, b SetRow) int { return cmp.Compare(a.Class, b.Class) },
 		"failed": func(a, b SetRow) int { return cmp.Compare(b.Failed, a.Failed) },
-		"since": func(a, b SetRow) int {
-			if a.Started == nil || b.Started == nil {
-				return cmp.Compare(map[bool]int{true: 1}[a.Started == nil], map[bool]int{true: 1}[b.Started == nil])
-			}
-			return b.Started.At.Compare(a.Started.At)
-		},
+		"since":  func(a, b SetRow) int { return ptr.Deref(b.Started, Time{}).At.Compare(ptr.Deref(a.Started, Time{}).At) },
 	})
 	return out
 }

@@ -3,6 +3,7 @@
 package view
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -34,5 +35,24 @@ func TestOnlyTheHubsCommands(t *testing.T) {
 	}
 	if said != "chandler uninstall --addons=remove --yes" {
 		t.Errorf("the reason is %q", said)
+	}
+}
+
+// TestSetsOfOneName: what happened to sets of one name in two namespaces is told of each.
+func TestSetsOfOneName(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	d := newDay(now)
+	for _, namespace := range []string{"flux-system", "shop"} {
+		set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "base"}}
+		set.Status.HeldRemovals = &hubv1.HeldRemovals{Count: 2, Since: new(metav1.NewTime(now.Add(-time.Hour)))}
+		d.set(set)
+	}
+	var urls []string
+	for _, e := range d.tell().Entries {
+		urls = append(urls, e.URL)
+	}
+	slices.Sort(urls)
+	if want := []string{"/sets/flux-system/base/removals", "/sets/shop/base/removals"}; !slices.Equal(urls, want) {
+		t.Errorf("the entries lead to %q, want %q", urls, want)
 	}
 }

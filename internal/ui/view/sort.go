@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/ptr"
 )
 
 // Head is the head of a column that a table can be sorted by.
@@ -68,7 +69,10 @@ func sortClusters(rows []*cluster, by string) {
 	sorted(rows, by, map[string]func(a, b *cluster) int{
 		"name":  func(a, b *cluster) int { return compareKeys(a.key, b.key) },
 		"state": func(a, b *cluster) int { return cmp.Compare(a.class, b.class) },
-		"since": func(a, b *cluster) int { return compareTimes(b.since, a.since) },
+		// What is not known is the zero time, and comes last.
+		"since": func(a, b *cluster) int {
+			return ptr.Deref(b.since, metav1.Time{}).Compare(ptr.Deref(a.since, metav1.Time{}).Time)
+		},
 		"ready": func(a, b *cluster) int {
 			aReady, aTotal := a.counts()
 			bReady, bTotal := b.counts()
@@ -84,14 +88,6 @@ func sortClusters(rows []*cluster, by string) {
 			return 0
 		},
 	})
-}
-
-// compareTimes has what is not known come first.
-func compareTimes(a, b *metav1.Time) int {
-	if a == nil || b == nil {
-		return cmp.Compare(map[bool]int{true: 1}[a != nil], map[bool]int{true: 1}[b != nil])
-	}
-	return a.Compare(b.Time)
 }
 
 // sortGroups sorts groups: those with most failures first, unless somebody wants another order.

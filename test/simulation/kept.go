@@ -68,14 +68,18 @@ func (w *World) checkOrder(write apiserver.Write) {
 }
 
 // dependsOn returns whether the add-on of a Flux object depends on that of another one, as their set's author has it now. What the set
-// has dropped or renamed goes by itself, also after the set has come to have that again: what leaves a cluster gets no newer revision.
+// has dropped or renamed, or has in another form, goes by itself, also after the set has come to have that again: what leaves a cluster gets
+// no newer revision.
 func (w *World) dependsOn(o, on apiserver.Object) bool {
 	for _, s := range w.sets {
 		if setNameOf(o) != s.namespace+"/"+s.name {
 			continue
 		}
 		a, needed := s.addon(apiserver.Label(o, hubv1.AddonLabel)), s.addon(apiserver.Label(on, hubv1.AddonLabel))
-		return a != nil && needed != nil && a.dependsOn == needed.name && needed.after == 0
+		if a == nil || needed == nil || a.dependsOn != needed.name || needed.after != 0 {
+			return false
+		}
+		return needed.form == "kustomization" == (nested(on, "kind") == "Kustomization")
 	}
 	return false
 }

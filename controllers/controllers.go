@@ -116,7 +116,7 @@ type World struct {
 	Flux *fluxcrds.Reader
 	// HubUID is the kube-system UID of the management cluster itself.
 	HubUID types.UID
-	// Keep is told what the rooms keep in memory; nil if nobody asks.
+	// Keep is told what the controllers keep in memory; nil if that is not needed.
 	Keep func(map[string]metrics.Kept) error
 }
 

@@ -375,7 +375,7 @@ func (f *teardownFleet) force(t *testing.T) {
 			return err
 		}
 		mine := slices.DeleteFunc(set.Status.Orphans, func(o hubv1.Orphan) bool { return o.Cluster != "fleet/s1" })
-		return orphans(mine, "somebody forces it; left there: ", "fleet/s1 td-chart", "fleet/s1 td-git")
+		return orphans(mine, "a user forces it; left there: ", "fleet/s1 td-chart", "fleet/s1 td-git")
 	})
 	check(t, f.mortal.StartAPIServer(ctx))
 	soon(t, "and it is still there", func() error { return f.base(ctx, secretName) })

@@ -124,7 +124,7 @@ const (
 	// AddonFailed: Flux or the management cluster's API server rejects it; the message says why. It stays Failed
 	// while Flux tries again, until Flux succeeds or the hub applies something else.
 	AddonFailed AddonState = "Failed"
-	// AddonSuspended: somebody has suspended the Flux object; it stays as it is until somebody resumes it.
+	// AddonSuspended: a user has suspended the Flux object; it stays as it is until a user resumes it.
 	AddonSuspended AddonState = "Suspended"
 	// AddonLostTo: another set delivers the add-on of this name to this cluster; the message names the set.
 	AddonLostTo AddonState = "LostTo"
@@ -164,7 +164,7 @@ type AddonStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 	// appliedGeneration is the generation of the Flux object after the hub's last write. If the object has a higher
-	// one, somebody else has edited the spec.
+	// one, another writer has edited the spec.
 	// +optional
 	AppliedGeneration int64 `json:"appliedGeneration,omitempty"`
 	// reason is a word for why it is not Ready, if the state does not say it. If Flux failed, it is Flux's own

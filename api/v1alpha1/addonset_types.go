@@ -208,7 +208,7 @@ type Addon struct {
 	// +kubebuilder:validation:MaxItems=8
 	MovedFrom []MovedAddon `json:"movedFrom,omitempty"`
 
-	// adopt names a HelmRelease or Kustomization that somebody wrote by hand for the same cluster. The add-on takes
+	// adopt names a HelmRelease or Kustomization that a user wrote by hand for the same cluster. The add-on takes
 	// over its workload.
 	// +optional
 	Adopt *Adoption `json:"adopt,omitempty"`
@@ -258,7 +258,7 @@ func (m MovedAddon) Of(namespace, set, addon string) MovedAddon {
 	return MovedAddon{Namespace: cmp.Or(m.Namespace, namespace), AddonSet: cmp.Or(m.AddonSet, set), Name: cmp.Or(m.Name, addon)}
 }
 
-// Adoption names a Flux object of the add-on's kind that somebody wrote by hand.
+// Adoption names a Flux object of the add-on's kind that a user wrote by hand.
 type Adoption struct {
 	// name of the object. It may hold expressions, such as "<< cluster.name >>-cert-manager".
 	// +required
@@ -334,7 +334,7 @@ type ClusterCounts struct {
 	// offline is how many do not answer now, or have not answered yet.
 	// +optional
 	Offline int32 `json:"offline"`
-	// paused is how many have an add-on that is paused with its cluster, or suspended by somebody.
+	// paused is how many have an add-on that is paused with its cluster, or suspended by a user.
 	// +optional
 	Paused int32 `json:"paused,omitempty"`
 	// waiting is how many have nothing of the set yet, because its rollout has not come to them.

@@ -43,7 +43,7 @@ type ClusterRegistrationSpec struct {
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// pause suspends the Flux objects of this cluster, for as long as it is set or until its end. What runs stays as
-	// it is: nothing is made, changed, undone or removed. If somebody suspended an object by hand, it stays suspended
+	// it is: nothing is made, changed, undone or removed. If a user suspended an object, it stays suspended
 	// when the pause ends.
 	// +optional
 	Pause *Pause `json:"pause,omitempty"`

@@ -25,7 +25,7 @@ const (
 	// MaintenanceCondition of a ClusterRegistration, only while true: the origin's own controller is working on the
 	// cluster, or is paused. If the cluster does not answer meanwhile, that is not a failure.
 	MaintenanceCondition = "Maintenance"
-	// DrainingCondition of a ClusterRegistration, only while true: somebody asked for its add-ons to be uninstalled
+	// DrainingCondition of a ClusterRegistration, only while true: a user asked for its add-ons to be uninstalled
 	// before its cluster is deleted. Its transition time is when the drain began.
 	DrainingCondition = "Draining"
 	// UnregisteringCondition of a ClusterRegistration, only while true: it is being unregistered, or will be when its
@@ -47,7 +47,7 @@ const (
 	// RolloutCompleteCondition of an AddonSet: every matching cluster has the newest revision.
 	RolloutCompleteCondition = "RolloutComplete"
 	// RolloutPausedCondition of an AddonSet, only while true: its newest revision goes to no further cluster. It failed,
-	// somebody has paused or undone it, or it waits for an approval or a window.
+	// a user has paused or undone it, or it waits for an approval or a window.
 	RolloutPausedCondition = "RolloutPaused"
 	// RolloutEnforcedCondition of an AddonSet with waves: nothing that it delivers changes without a new revision. If it is
 	// False, the message names what floats: a chart version that is a range, a branch, a ConfigMap of values.
@@ -172,7 +172,7 @@ const (
 // message says which add-ons and which sets. Ready is False only if that is true of all add-ons.
 const AddonsLostReason = "AddonsLost"
 
-// SuspendedReason of an AddonDelivery: somebody has suspended one of its Flux objects. Ready keeps its value.
+// SuspendedReason of an AddonDelivery: a user has suspended one of its Flux objects. Ready keeps its value.
 const SuspendedReason = "Suspended"
 
 // HandOverReason of an add-on that is LostTo another set: the other set has it by movedFrom, and takes it over as
@@ -195,7 +195,7 @@ const (
 	// OriginDeletedReason: the cluster itself is being deleted, or another hub serves it now. The hub lets the
 	// add-ons go and does not uninstall them.
 	OriginDeletedReason = "OriginDeleted"
-	// ForcedReason: somebody asked for it to go at once. The hub lets the add-ons go and does not uninstall them.
+	// ForcedReason: a user asked for it to go at once. The hub lets the add-ons go and does not uninstall them.
 	ForcedReason = "Forced"
 )
 
@@ -282,8 +282,8 @@ const (
 	// RenderFailedReason: an expression of the set fails for this cluster, also without the variables and overrides
 	// of the cluster's owner. The add-ons concerned stay on the cluster as they are.
 	RenderFailedReason = "RenderFailed"
-	// FactUnknownReason of Ready, and of an add-on that is WaitingForCluster: an expression rests on a fact about the cluster that nobody
-	// knows yet, which the message names. What is delivered stays as it is; it goes on by itself when the fact is known.
+	// FactUnknownReason of Ready, and of an add-on that is WaitingForCluster: an expression rests on a fact about the cluster that the hub
+	// does not know yet, and which the message names. What is delivered stays as it is; it goes on by itself when the fact is known.
 	FactUnknownReason = "FactUnknown"
 	// ReadFailedReason: the hub could not read an object that it needs to render the delivery. It tries again; until
 	// then the add-ons stay as they are.
@@ -291,7 +291,7 @@ const (
 	// FluxObjectsInFolderReason: a Kustomization's folder holds Flux objects, and the cluster has no Flux.
 	FluxObjectsInFolderReason = "FluxObjectsInFolder"
 	// SourceNotFoundReason of Ready, and of an add-on: Flux waits for a source or chart that does not exist, and that the hub does not
-	// make. The add-on is Progressing for half a minute, and then Failed. It goes on by itself when somebody makes it.
+	// make. The add-on is Progressing for half a minute, and then Failed. It goes on by itself when the source is made.
 	SourceNotFoundReason = "SourceNotFound"
 	// TeamForbiddenReason: an add-on of a Team needs a right that the Team does not have on the cluster.
 	TeamForbiddenReason = "TeamForbidden"
@@ -360,7 +360,7 @@ const (
 	RolloutCompleteEvent = "RolloutComplete"
 	// RollbackEvent: clusters get an older revision again, or have it.
 	RollbackEvent = "Rollback"
-	// DeliveryMadeAgainEvent: somebody deleted a delivery that its set wants. The hub makes it again, and nothing is
+	// DeliveryMadeAgainEvent: a user deleted a delivery that its set wants. The hub makes it again, and nothing is
 	// removed.
 	DeliveryMadeAgainEvent = "DeliveryMadeAgain"
 )

@@ -124,7 +124,7 @@ const (
 	// cluster that it was made for or, with workload identity, the target fingerprint. What Flux records about one cluster
 	// must never be applied to another.
 	ClusterUIDAnnotation = "chandler.dev/cluster-uid"
-	// SuspendedAnnotation on a Flux object says why the hub keeps it suspended. Without it, somebody else suspended
+	// SuspendedAnnotation on a Flux object says why the hub keeps it suspended. Without it, a user suspended
 	// the object.
 	SuspendedAnnotation = "chandler.dev/suspended"
 	// TakenOverSuspension is the value of SuspendedAnnotation on an object that the hub is about to delete, and whose workload stays: an
@@ -139,7 +139,7 @@ const (
 	// asked for, as RFC 3339.
 	TokenIssuedAnnotation = "chandler.dev/token-issued"
 	// MirroredAnnotation on a registration lists the label keys, comma-separated, that discovery mirrors. A key with
-	// a ! is left alone, since somebody else has given the label another value.
+	// a ! is left alone, since another writer has given the label another value.
 	MirroredAnnotation = "chandler.dev/mirrored-labels"
 )
 

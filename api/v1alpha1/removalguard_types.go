@@ -7,7 +7,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // RemovalGuard says what happens to removals that come in large numbers.
 type RemovalGuard struct {
 	// mode of the guard. With Enforce (the default), a third of the set's clusters may lose add-ons, or have them reinstalled, in a
-	// window (one at least), but at most three, or a tenth if that is more, whatever the cause; the rest is held until somebody
+	// window (one at least), but at most three, or a tenth if that is more, whatever the cause; the rest is held until a user
 	// approves it. Off lets all removals happen at once. It is for automation that withdraws clusters in large numbers.
 	// +optional
 	// +kubebuilder:validation:Enum=Enforce;Off
@@ -27,7 +27,7 @@ const (
 	RemovalGuardOff     RemovalGuardMode = "Off"
 )
 
-// HeldRemovals are the removals that the removal guard holds. They happen when somebody annotates the set with
+// HeldRemovals are the removals that the removal guard holds. They happen when a user annotates the set with
 // chandler.dev/approve-removal: <hash>. They are dropped when no edit asks for them any more.
 type HeldRemovals struct {
 	// count is the number of clusters that would lose, or reinstall, add-ons.

@@ -123,7 +123,7 @@ type ApprovalMode string
 
 // The approval modes.
 const (
-	// AutomaticApproval: nobody has to.
+	// AutomaticApproval: no approval is needed.
 	AutomaticApproval ApprovalMode = "Automatic"
 	// ManualApproval: a person, with the annotation chandler.dev/approve, or `chandler rollout approve`.
 	ManualApproval ApprovalMode = "Manual"
@@ -217,9 +217,9 @@ const (
 	RolloutWaitingForWindow RolloutPhase = "WaitingForWindow"
 	// RolloutPaused: spec.pause holds it.
 	RolloutPaused RolloutPhase = "Paused"
-	// RolloutFailed: too many clusters failed, and nobody gets the revision any more.
+	// RolloutFailed: too many clusters failed, and no cluster gets the revision any more.
 	RolloutFailed RolloutPhase = "Failed"
-	// RolloutRollingBack: clusters with a revision that failed, or that somebody has undone, get the older one again.
+	// RolloutRollingBack: clusters with a revision that failed, or that a user has undone, get the older one again.
 	RolloutRollingBack RolloutPhase = "RollingBack"
 	// RolloutRolledBack: no cluster has the newest revision, and it is not rolled out again.
 	RolloutRolledBack RolloutPhase = "RolledBack"
@@ -264,7 +264,7 @@ type RolloutStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	CompletedBefore []string `json:"completedBefore,omitempty"`
-	// failedRevisions are those that failed. They are rolled out again only if somebody says so. One that still exists is not
+	// failedRevisions are those that failed. They are rolled out again only if a user says so. One that still exists is not
 	// forgotten; of the others the last 5 are kept.
 	// +optional
 	// +listType=atomic
@@ -306,7 +306,7 @@ type WaveStatus struct {
 	// failed is how many were healthy before and failed on the revision.
 	// +optional
 	Failed int32 `json:"failed"`
-	// skipped is how many nobody waits for: they do not answer, are paused or asleep, have no nodes, wait for the removal
+	// skipped is how many the rollout does not wait for: they do not answer, are paused or asleep, have no nodes, wait for the removal
 	// guard, or were not healthy before.
 	// +optional
 	Skipped int32 `json:"skipped"`

@@ -45,7 +45,7 @@ status:
     phase: WaitingForApproval
     wave: canary
     completedRevision: base-1111111111-e3
-    waitingFor: somebody to approve wave canary
+    waitingFor: an approval of wave canary
     waves: [{name: canary, total: 1, done: 1, running: 0, failed: 0, skipped: 0}, {name: rest, total: 2, done: 0, running: 0, failed: 0, skipped: 0}]`
 	rollingSets = "/apis/chandler.dev/v1alpha1/addonsets"
 	rollingSet  = "/apis/chandler.dev/v1alpha1/namespaces/flux-system/addonsets/base"

@@ -11,8 +11,8 @@ import (
 const againAfter = "3"
 
 // keepEvents has events sent again that the API server could not store. client-go drops an event for good as soon as the server answers
-// with an error (tools/events, recordEvent), be it that etcd was busy for a moment. Whoever waits for what an event says, such as what is
-// left on a cluster, would never hear of it. A request is sent again, up to ten times, if its answer says when (rest, withRetry).
+// with an error (tools/events, recordEvent), be it that etcd was busy for a moment. A person who waits for what an event says, such as what
+// is left on a cluster, would never hear of it. A request is sent again, up to ten times, if its answer says when (rest, withRetry).
 func keepEvents(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		res, err := next.RoundTrip(req)

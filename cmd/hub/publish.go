@@ -16,7 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 )
 
-// publisher writes the hub's shared flags into a ConfigMap in its namespace, so that nobody has to repeat them for
+// publisher writes the hub's shared flags into a ConfigMap in its namespace, so that users need not repeat them for
 // the command line. The hub itself never reads it.
 type publisher struct {
 	client    client.Client

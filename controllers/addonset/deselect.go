@@ -129,8 +129,8 @@ func (r *Reconciler) liveAim(ctx context.Context, set *hubv1.AddonSet, compiles 
 	return aim, err
 }
 
-// teamsKnown returns an error if nobody knows which Teams there are, and only one can have had a set reach a cluster: Teams that are gone
-// with their CRD have asked for no removal.
+// teamsKnown returns an error if it is not known which Teams there are, and only one can have had a set reach a cluster: Teams that are
+// gone with their CRD have asked for no removal.
 func (r *Reconciler) teamsKnown(ctx context.Context, set *hubv1.AddonSet, reg *hubv1.ClusterRegistration) error {
 	if set.Namespace == reg.Namespace || r.Config.IsPlatform(set.Namespace) {
 		return nil

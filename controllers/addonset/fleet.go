@@ -30,7 +30,7 @@ type fleet struct {
 	failed []string
 	// originless names the clusters on which nothing changes while their origin cannot be read.
 	originless []string
-	// suspended names the clusters with an add-on that somebody has suspended.
+	// suspended names the clusters with an add-on that a user has suspended.
 	suspended []string
 	// without counts the clusters that get nothing of the set, because other sets deliver all of its add-ons there.
 	without int32
@@ -64,7 +64,8 @@ type waiting struct {
 }
 
 // admit sorts the clusters that do not have the newest revision yet. Those that get it now are behind, or have failed: all, or
-// the ones in coming, and those without a delivery that get one at once. Nobody waits for the others before the rollout has come to them.
+// the ones in coming, and those without a delivery that get one at once. The set does not wait for the others before the rollout has come
+// to them.
 func (f *fleet) admit(everyone bool, coming map[types.NamespacedName]bool, next *rollout.Decision) {
 	for _, w := range f.waiting {
 		now := everyone || coming[w.key] || w.fresh && next != nil && next.Newcomers != "" && rollout.Young(w.registered, next.After)
@@ -165,7 +166,7 @@ func (f *fleet) count(set *hubv1.AddonSet, d *hubv1.AddonDelivery, online bool) 
 	}
 }
 
-// look reads the add-ons of a cluster. It returns whether somebody has paused or suspended any, and why the first
+// look reads the add-ons of a cluster. It returns whether a user has paused or suspended any, and why the first
 // failed one failed.
 func (f *fleet) look(d *hubv1.AddonDelivery) (paused bool, why string) {
 	for _, a := range d.Status.Addons {
@@ -191,7 +192,7 @@ func (f *fleet) sum() {
 	f.counts.UpdatedSummary = status.Fraction(f.counts.Updated, f.counts.Matched)
 }
 
-// excused returns whether nobody who waits for the set should wait for a cluster.
+// excused returns whether a tool that waits for the set should not wait for a cluster.
 func excused(d *hubv1.AddonDelivery) bool { return unserved(d) || rollout.Excused(d) }
 
 // unserved returns whether nothing is delivered through a registration, because another registration of its cluster
@@ -200,7 +201,7 @@ func unserved(d *hubv1.AddonDelivery) bool {
 	return status.Reason(d, hubv1.ReadyCondition) == hubv1.DuplicateReason
 }
 
-// summarize sets the conditions. A cluster that does not answer is counted, but nobody who waits for the set waits
+// summarize sets the conditions. A cluster that does not answer is counted, but a tool that waits for the set does not wait
 // for it.
 func (r *Reconciler) summarize(set *hubv1.AddonSet, f *fleet, invalid error) {
 	now := r.Clock.Now()
@@ -298,7 +299,7 @@ func goesBack(is *hubv1.RolloutStatus) bool {
 	return is != nil && (is.Phase == hubv1.RolloutRollingBack || is.Phase == hubv1.RolloutRolledBack)
 }
 
-// goneBack is the summary of a set whose newest revision somebody has undone.
+// goneBack is the summary of a set whose newest revision a user has undone.
 func (f *fleet) goneBack(set *hubv1.AddonSet) status.Summary {
 	is := set.Status.Rollout
 	phase, have := status.Broken, "have"
@@ -310,7 +311,7 @@ func (f *fleet) goneBack(set *hubv1.AddonSet) status.Summary {
 			have, is.Revision, set.Status.Revision, f.notes())}
 }
 
-// notes returns what is worth saying and lets nobody wait.
+// notes returns what is worth saying and is nothing to wait for.
 func (f *fleet) notes() string {
 	m := f.rollout
 	if f.counts.Offline > 0 {

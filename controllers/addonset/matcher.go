@@ -81,7 +81,7 @@ func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, exi
 			return err
 		}
 	}
-	// If the set does not exist, nobody else would.
+	// If the set does not exist, nothing else would.
 	for key, d := range existing {
 		if beside && (d.Withdrawn() || goesOn(key)) {
 			continue
@@ -122,7 +122,7 @@ func (m *Matcher) goesOn(ctx context.Context, reg *hubv1.ClusterRegistration) (f
 }
 
 // withdrawAll withdraws deliveries. letGo is true if what they brought stays on the cluster. They are marked with that: the cluster may be
-// registered again before they have gone, and nobody has counted what is uninstalled then.
+// registered again before they have gone, and the guard has not counted what is uninstalled then.
 func (m *Matcher) withdrawAll(ctx context.Context, existing map[types.NamespacedName]*hubv1.AddonDelivery, letGo bool) error {
 	var errs []error
 	for _, key := range sorted(existing) {
@@ -156,7 +156,7 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 		if what, ok := set.first(reg); ok {
 			return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, what, "") })
 		}
-		return nil // it waits for its wave, or nobody knows what it should have
+		return nil // it waits for its wave, or it is not known what it should have
 	case d.DeletionTimestamp != nil:
 		return nil // made again when it is gone
 	case d.Spec.Withdrawal != "":

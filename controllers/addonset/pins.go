@@ -44,7 +44,7 @@ type revised struct {
 	// waits says what the next revision waits for; empty if there is none to come. broken is true if Flux cannot read that.
 	waits  string
 	broken bool
-	// stopped is true while somebody wants no news.
+	// stopped is true while a user wants no news.
 	stopped bool
 	// loose names what changes without a revision, and news what upstream has that waits for the end of a rollout.
 	loose, news []string
@@ -117,7 +117,7 @@ func (r *Reconciler) revise(ctx context.Context, set *hubv1.AddonSet, p *compile
 	return out, nil
 }
 
-// stopped returns whether somebody wants no news now: he has paused the set, or wants another revision than the newest one.
+// stopped returns whether a user wants no news now: the set is paused, or is to have another revision than the newest one.
 func (r *Reconciler) stopped(ctx context.Context, set *hubv1.AddonSet, n *revised) (bool, error) {
 	if paused, until := rollout.Paused(set.Spec.Pause, r.Clock.Now()); paused {
 		if !until.IsZero() {
@@ -151,7 +151,7 @@ func (r *Reconciler) pinned(ctx context.Context, set *hubv1.AddonSet) (pins *com
 	hash, err := compile.ContentHash(revision.Data.Raw)
 	name := identity.Revision(set.Name, hash, render.Epoch)
 	if err != nil || !metav1.IsControlledBy(revision, set) || !identity.SameContent(revision.Name, name) {
-		return nil, false, nil //nolint:nilerr // somebody else made it
+		return nil, false, nil //nolint:nilerr // the hub has not made it
 	}
 	spec, pins, err := compile.Content(revision.Data.Raw)
 	if err != nil {
@@ -210,7 +210,7 @@ func (r *Reconciler) upstream(ctx context.Context, set *hubv1.AddonSet, p *compi
 			if err := r.read(ctx, f, &one, u); err != nil {
 				return nil, err
 			}
-			if !follows(set, one.Key) { // what Flux does before the cache shows that the set follows it wakes nobody
+			if !follows(set, one.Key) { // what Flux does before the cache shows that the set follows it wakes no controller
 				u.lookIn(sharedobjects.Unseen)
 			}
 		}
@@ -347,7 +347,7 @@ func sourceOf(kind string) source {
 }
 
 // artifact returns what a source has, as it is pinned, or why it has nothing; both are empty while Flux is at work. What Flux has
-// read before counts also while it fails: nobody pins less because upstream is down.
+// read before counts also while it fails: no set pins less because upstream is down.
 func artifact(f *render.Float, obj source) (upstream, why string) {
 	if a := obj.GetArtifact(); a != nil {
 		files, _, _ := unstructured.NestedSlice(f.Object.Object, "spec", "valuesFiles")
@@ -382,7 +382,7 @@ type survey struct {
 	found    render.Floats
 }
 
-// of returns what the clusters of a set follow. Nobody may change it.
+// of returns what the clusters of a set follow. No caller may change it.
 func (s *surveys) of(set *hubv1.AddonSet, p *compile.Program, clusters render.Choices, maps map[string]map[string]string,
 	hub string) render.Floats {
 	key, metadata := client.ObjectKeyFromObject(set), compile.MetadataOf(&set.Spec)

@@ -290,7 +290,7 @@ func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries
 	return errors.Join(kept, r.carryOut(ctx, asked, verdict))
 }
 
-// forsake removes the finalizer of a set whose CRD is being deleted: nobody has asked for a removal. Its deliveries
+// forsake removes the finalizer of a set whose CRD is being deleted: no user has asked for a removal. Its deliveries
 // stay, and belong to the set again when it is back.
 func (r *Reconciler) forsake(ctx context.Context, set *hubv1.AddonSet) error {
 	r.Recorder.Eventf(set, nil, corev1.EventTypeWarning, hubv1.HeldEvent, "Withdraw",

@@ -98,7 +98,7 @@ func (r *removals) of(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) (l
 }
 
 // withdraw requests that a whole delivery goes. It does not count if its add-ons stay on the cluster, if they are
-// lost with the cluster anyway, or if somebody drains the cluster, by name. deselected is that of a request.
+// lost with the cluster anyway, or if a user drains the cluster, by name. deselected is that of a request.
 func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration, deselected bool) {
 	if d.Withdrawn() || r.doomed && d.DeletionTimestamp != nil {
 		return
@@ -115,9 +115,9 @@ func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistrati
 		request{delivery: d, orphan: orphaned || leaves(reg), empty: empty, registration: reg, deselected: deselected})
 }
 
-// losesNothing returns whether nothing is lost when a registration is unregistered: its cluster goes, somebody forces
+// losesNothing returns whether nothing is lost when a registration is unregistered: its cluster goes, a user forces
 // it, or the set also selects another registration of the cluster that stays. If only other sets select that
-// registration, this set's add-ons are let go, and nobody delivers them any more: that counts like any removal.
+// registration, this set's add-ons are let go, and nothing delivers them any more: that counts like any removal.
 func (r *removals) losesNothing(reg *hubv1.ClusterRegistration) bool {
 	reason := status.Reason(reg, hubv1.UnregisteringCondition)
 	return hubv1.LetsGo(reason) && (reason != hubv1.SameClusterReason || r.elsewhere(reg))

@@ -107,7 +107,7 @@ func (r *Reconciler) makeRevision(ctx context.Context, set *hubv1.AddonSet, name
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: set.Namespace, Name: name,
 			Labels: map[string]string{hubv1.AddonSetLabel: labelValue(set.Name), "app.kubernetes.io/managed-by": "chandler"},
-			// For people: `kubectl tree`. And for garbage collection, if somebody takes the finalizer off the set.
+			// For people: `kubectl tree`. And for garbage collection, if a user takes the finalizer off the set.
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, hubv1.GroupVersion.WithKind("AddonSet"))},
 		},
 		Data:     runtime.RawExtension{Raw: raw},

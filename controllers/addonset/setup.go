@@ -89,7 +89,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 }
 
 // reconcileNamed reconciles a set, and forgets one that is gone. It is not always this process that has let it go: the one that led before
-// may have, or somebody has taken its finalizer off. The matcher would go on to deliver it.
+// may have, or a user has taken its finalizer off. The matcher would go on to deliver it.
 func (r *Reconciler) reconcileNamed(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	set := &hubv1.AddonSet{}
 	if err := r.Client.Get(ctx, req.NamespacedName, set); apierrors.IsNotFound(err) {

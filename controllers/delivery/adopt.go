@@ -126,7 +126,7 @@ func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Obje
 	secret := &corev1.Secret{}
 	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: name.Namespace, Name: ref.Name}, secret); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, refuse("has its kubeconfig from Secret %q, which does not exist: nobody can tell which cluster it is for", ref.Name)
+			return nil, refuse("has its kubeconfig from Secret %q, which does not exist: the hub cannot tell which cluster it is for", ref.Name)
 		}
 		return nil, fmt.Errorf("read the kubeconfig of %s %s: %w", o.Kind, name, err)
 	}
@@ -145,10 +145,10 @@ func (r *Reconciler) handWritten(ctx context.Context, c *cluster, o *render.Obje
 }
 
 // refuseRelease returns why an add-on may not go on with the Helm release that a hand-written HelmRelease asks for; "" if it
-// may. Whoever writes that one chooses the release, and may not choose one that the hub delivers already: its own add-on
+// may. Its author chooses the release, and may not choose one that the hub delivers already: its own add-on
 // would lose it to another chart. A tenant's add-on keeps none from the platform, which wins anyway.
 func (r *Reconciler) refuseRelease(c *cluster, o *render.Object, obj client.Object) string {
-	if as := index.InstalledAs(obj); as != (hubv1.HelmReleaseIdentity{}) { // which would be left behind, and nobody would say so
+	if as := index.InstalledAs(obj); as != (hubv1.HelmReleaseIdentity{}) { // which would be left behind, and no status would say so
 		return fmt.Sprintf("asks for another Helm release than Flux still has installed for it, %q in namespace %q: it is taken over when "+
 			"Flux has moved that", as.Name, as.Namespace)
 	}
@@ -165,14 +165,14 @@ func (r *Reconciler) refuseRelease(c *cluster, o *render.Object, obj client.Obje
 	return ""
 }
 
-// refuseSuspended returns why an add-on may not go on with what somebody has suspended, since the add-on is not; "" if nobody has. What the
+// refuseSuspended returns why an add-on may not go on with what a user has suspended, since the add-on is not; "" if none has. What the
 // hub has suspended itself, to take it over, says so.
 func refuseSuspended(obj client.Object) string {
 	ours := obj.GetAnnotations()[hubv1.SuspendedAnnotation] == hubv1.TakenOverSuspension
 	if !fluxstate.Of(obj).Suspended || obj.GetDeletionTimestamp() != nil || ours {
 		return ""
 	}
-	return "is suspended, and an add-on is not: it is taken over when somebody has resumed it"
+	return "is suspended, and an add-on is not: resume it, and the add-on takes it over"
 }
 
 // refuseUnapplied returns why an add-on of another namespace may not go on yet with what a hand-written Kustomization has applied; "" if
@@ -189,7 +189,7 @@ func refuseUnapplied(by *render.Object, obj client.Object) string {
 }
 
 // takeBack resumes a hand-written object that was suspended to be handed over, and could not be deleted. If its AddonSet does not adopt it
-// any more before the next try, nobody else would.
+// any more before the next try, nothing else would.
 func (r *Reconciler) takeBack(ctx context.Context, c *cluster, s plan.Step) error {
 	o, obj := c.objects[s.Key], newObject(s.Key)
 	if !o.Foreign {

@@ -121,7 +121,7 @@ func (c *cluster) noMirror(namespace string) error {
 }
 
 // mayWrite returns whether Flux could log in to the cluster for an object. For a Team nothing is made while its rights are
-// withdrawn, as after somebody has deleted their AddonSet: they may go in this very pass, and would not wait for it.
+// withdrawn, as after a user has deleted their AddonSet: they may go in this very pass, and would not wait for it.
 func (c *cluster) mayWrite(s plan.Step) bool {
 	if rights := c.rights(s.Key.Namespace); s.Verb == plan.Create && rights != nil && rights.leaving {
 		return false
@@ -138,7 +138,7 @@ func (c *cluster) log(ctx context.Context, s plan.Step) logr.Logger {
 		d = c.delivery(s.Key.Namespace, o.delivery)
 	}
 	if d == nil {
-		return log // nobody knows any more whose it was
+		return log // no delivery says whose it was
 	}
 	return log.WithValues(logkey.Set, d.SetKey().String())
 }
@@ -211,7 +211,8 @@ func (c *cluster) wanted(k plan.Key) (*delivery, *assembly.Wanted) {
 }
 
 // errOtherwise says that a ConfigMap or Secret has changed since the outline of an object was planned with. What comes of it now is not
-// written: nobody has asked the removal guard of that, and it would be noted as what was planned. It is a conflict, so it is tried again.
+// written: the removal guard has not been asked about that, and it would be noted as what was planned. It is a conflict, so it is tried
+// again.
 func errOtherwise(w *assembly.Wanted) error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: w.Kind}, w.Name, errors.New("what it is rendered from has changed meanwhile"))
 }
@@ -264,7 +265,7 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 }
 
 // itself has a deletion be of the very object that was seen, which the removal guard grants, and not of one that took its name meanwhile.
-// What is let go is deleted only as it was seen, or as prepare has left it: if somebody has resumed it since, Flux would uninstall it.
+// What is let go is deleted only as it was seen, or as prepare has left it: if a user has resumed it since, Flux would uninstall it.
 func (o *object) itself(prepared client.Object, s plan.Step) client.DeleteOption {
 	var seen client.Preconditions
 	if o.uid != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// dismiss reports that the hub ignores the deliveries that it did not make, and takes the hub's finalizer off those that somebody deletes.
+// dismiss reports that the hub ignores the deliveries that it did not make, and takes the hub's finalizer off those that a user deletes.
 // It returns after how long to try again, 0 for not at all: the cluster that they name does not fail with them.
 func (r *Reconciler) dismiss(ctx context.Context, c *cluster) time.Duration {
 	var errs []error

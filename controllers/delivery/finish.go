@@ -179,7 +179,7 @@ func (r *Reconciler) release(ctx context.Context, c *cluster, d *delivery) error
 
 // lastOut returns whether no other delivery of the namespace needs the mirror. A delivery that has nothing on the
 // cluster any more does not need it: it may end in this very reconcile, or have ended and still be in the cache, and
-// then nobody would delete the mirror later. A delivery that is not served, because another registration of the
+// then nothing would delete the mirror later. A delivery that is not served, because another registration of the
 // cluster is, does not need it either: its set may withdraw it at the same moment.
 func (c *cluster) lastOut(d *delivery) bool {
 	return !slices.ContainsFunc(c.deliveries, func(other *delivery) bool {

@@ -19,7 +19,7 @@ import (
 )
 
 // fluxChanges drops Flux's many status writes that change nothing of substance. It calls the same function as the
-// report, so that the two cannot disagree. What is remembered of an object goes with it, whoever has deleted it.
+// report, so that the two cannot disagree. What is remembered of an object goes with it, also if the hub has not deleted it.
 func fluxChanges(seen *sightings, written *ledger) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
@@ -42,7 +42,7 @@ func fluxChanges(seen *sightings, written *ledger) predicate.Predicate {
 // sightings remember the state of each Flux object when it last woke the room. Flux sets Ready to Unknown at the
 // start of each routine reconcile, and to True at its end. Compared with the event before, each of the two is a
 // change, and 50,000 objects every ten minutes make 160 events a second that change nothing. The end of a routine
-// reconcile wakes nobody. So whoever reads an object in the middle of one must see the state before it: settled. The
+// reconcile wakes no controller. So a reader in the middle of one must see the state before it: settled. The
 // same is true of an object that has failed and is tried again: it counts as failed until it succeeds.
 type sightings struct {
 	mu      sync.Mutex
@@ -111,7 +111,7 @@ func unbegun(state fluxstate.State) fluxstate.State {
 }
 
 // routine returns whether a state is the middle of a reconcile of an object that was Ready, or had failed, and that
-// nobody has changed since.
+// no other writer has changed since.
 func (was sighting) routine(state fluxstate.State) bool {
 	return (was.ready != 0 || was.failed != nil) && was.generation == state.Generation && state.Ready == metav1.ConditionUnknown &&
 		!state.Deleting && !state.Suspended

@@ -66,7 +66,7 @@ type cluster struct {
 	outside map[string]look
 	// mirrored are the namespaces in which the mirror that Flux needs is in place.
 	mirrored map[string]bool
-	// unmirrored are those in which somebody else's object has its name, which the error names.
+	// unmirrored are those in which an object that is not the hub's has its name, which the error names.
 	unmirrored map[string]error
 }
 
@@ -79,7 +79,7 @@ type delivery struct {
 	provenance.Verdict
 	// selected is true if its set selects the cluster now.
 	selected bool
-	// leaving is true if the set withdraws it. A delivery that somebody else deletes is made again, and nothing of it
+	// leaving is true if the set withdraws it. A delivery that a user deletes is made again, and nothing of it
 	// leaves.
 	leaving bool
 	// wantedAgain is true if the set makes it again when it is gone.
@@ -149,7 +149,7 @@ func (c *cluster) suspended() *metav1.Condition {
 	return status.Find(c.registration, hubv1.SuspendedCondition)
 }
 
-// paused returns whether the cluster's objects are suspended because somebody, or the origin, wants that. A cluster
+// paused returns whether the cluster's objects are suspended because a user, or the origin, wants that. A cluster
 // that does not answer is not paused.
 func (c *cluster) paused() bool {
 	s := c.suspended()
@@ -157,7 +157,7 @@ func (c *cluster) paused() bool {
 }
 
 // replaced says why an object that was made for the cluster with a UID is to be let go: the present cluster is
-// another one, or another registration of it is served. A paused cluster's suspended objects harm nobody, so they
+// another one, or another registration of it is served. A paused cluster's suspended objects do no harm, so they
 // stay. It returns "" if the object is this registration's.
 func (c *cluster) replaced(uid string) string {
 	switch {
@@ -259,7 +259,7 @@ func (c *cluster) originless() string {
 }
 
 // gatherDelivery reads the set of a delivery, and decides by it who made the delivery. in is the cache's own object,
-// as are the set and the revision. They are not copied, since that would be most of the work, so nobody may write to
+// as are the set and the revision. They are not copied, since that would be most of the work, so no caller may write to
 // them.
 func (r *Reconciler) gatherDelivery(ctx context.Context, c *cluster, in *hubv1.AddonDelivery) *delivery {
 	d := &delivery{AddonDelivery: in.DeepCopy(), before: in}
@@ -294,8 +294,8 @@ func (r *Reconciler) gatherDelivery(ctx context.Context, c *cluster, in *hubv1.A
 	return d
 }
 
-// revision reads a revision, live if the cache does not have it: the delivery that names it may have been faster. While nobody knows what
-// the delivery takes over from others, they would remove it.
+// revision reads a revision, live if the cache does not have it: the delivery that names it may have been faster. While it is not known
+// what the delivery takes over from others, they would remove it.
 func (r *Reconciler) revision(ctx context.Context, name types.NamespacedName) (*appsv1.ControllerRevision, error) {
 	revision := &appsv1.ControllerRevision{}
 	err := r.Client.Get(ctx, name, revision, client.UnsafeDisableDeepCopy)

@@ -52,8 +52,8 @@ func (r *Reconciler) mirrors(ctx context.Context, c *cluster) error {
 	return errors.Join(errs...)
 }
 
-// taken notes that somebody else's object has the mirror's name in a namespace. It holds up what is delivered from there, whose status
-// says so, and nothing else of the cluster: whoever may write there may have made it. No event tells that it is gone.
+// taken notes that an object which is not the hub's has the mirror's name in a namespace. It holds up what is delivered from there, whose
+// status says so, and nothing else of the cluster: a tenant who may write there may have made it. No event tells that it is gone.
 func (c *cluster) taken(namespace string, by error) {
 	if c.unmirrored == nil {
 		c.unmirrored = map[string]error{}
@@ -162,7 +162,7 @@ func (c *cluster) hasToken(there *metav1.PartialObjectMetadata, namespace string
 	return true
 }
 
-// served makes a write apply only to the mirror that was read, if somebody has deleted that mirror. The hub's
+// served makes a write apply only to the mirror that was read, if a user has deleted that mirror. The hub's
 // finalizer keeps it, and the hub keeps it current, for as long as Flux needs it. If the hub released it and made
 // another, there would be a moment without a mirror, in which a HelmRelease that is being deleted forgets its
 // release. A mirror that has lost the hub's finalizer cannot get it back, and is made again when it is gone.
@@ -173,7 +173,7 @@ func served(u *unstructured.Unstructured, there *metav1.PartialObjectMetadata) {
 	}
 }
 
-// letMirrorGo releases a mirror that somebody has deleted and that no Flux object needs any more. If a delivery needs
+// letMirrorGo releases a mirror that a user has deleted and that no Flux object needs any more. If a delivery needs
 // one later, another one is made. It returns whether there is no mirror for now.
 func (r *Reconciler) letMirrorGo(ctx context.Context, c *cluster, there *metav1.PartialObjectMetadata,
 	namespace string) (gone bool, err error) {
@@ -183,7 +183,7 @@ func (r *Reconciler) letMirrorGo(ctx context.Context, c *cluster, there *metav1.
 	if left, err := r.objectsLeft(ctx, c, namespace); err != nil || len(left) > 0 {
 		return false, err
 	}
-	c.lookAgain(soon) // somebody else may hold it, and then no event tells that we do not
+	c.lookAgain(soon) // another finalizer may hold it, and then no event tells that ours does not
 	if err := apply.RemoveFinalizer(ctx, r.Client, there, hubv1.MirrorFinalizer); err != nil {
 		return false, fmt.Errorf("let the mirror go: %w", err)
 	}
@@ -253,7 +253,7 @@ func (r *Reconciler) mirrorContent(ctx context.Context, c *cluster, namespace st
 	}, nil
 }
 
-// accessContent returns the content of a ConfigMap for workload identity. Not everybody who may register a cluster
+// accessContent returns the content of a ConfigMap for workload identity. Not each user who may register a cluster
 // may use the namespace's ServiceAccounts.
 func (r *Reconciler) accessContent(c *cluster, namespace string) map[string]any {
 	kc := c.registration.Spec.KubeConfig
@@ -291,8 +291,8 @@ func (r *Reconciler) mirrorObject(c *cluster, namespace string, content map[stri
 	return u
 }
 
-// dropForsaken lets the mirrors go of a cluster that has no delivery in their namespace any more, as when somebody has deleted the
-// deliveries and their Flux objects. Nobody comes after, and Flux has nothing there to use them for.
+// dropForsaken lets the mirrors go of a cluster that has no delivery in their namespace any more, as when a user has deleted the
+// deliveries and their Flux objects. No reconcile comes after, and Flux has nothing there to use them for.
 func (r *Reconciler) dropForsaken(ctx context.Context, c *cluster) error {
 	var errs []error
 	for _, kind := range []string{secretKind, configMapKind} {
@@ -337,7 +337,7 @@ func (r *Reconciler) dropMirror(ctx context.Context, c *cluster, kind, namespace
 	return apply.Delete(ctx, r.Client, there)
 }
 
-// ignoreNotOwned ignores that somebody else's object has a mirror's name: that does not matter to a caller that
+// ignoreNotOwned ignores that an object which is not the hub's has a mirror's name: that does not matter to a caller that
 // deletes.
 func ignoreNotOwned(err error) error {
 	if errors.Is(err, apply.ErrNotOwned) {

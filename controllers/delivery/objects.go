@@ -123,7 +123,7 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) *object
 		o.applies(kustomization, r.sightings.succeeded(kustomization))
 	}
 	_, annotated := a[hubv1.SuspendedAnnotation]
-	o.Held = annotated && o.Suspended // there is nothing to resume otherwise, whoever has written that
+	o.Held = annotated && o.Suspended // there is nothing to resume otherwise, whatever wrote that
 	o.Replaced = c.replaced(a[hubv1.ClusterUIDAnnotation])
 	o.DependsOn = render.ParseDependsOn(a[hubv1.DependsOnAnnotation])
 	if d := c.delivery(k.Namespace, o.delivery); d != nil {
@@ -210,7 +210,7 @@ func (c *cluster) planInput(scope string, config *hubconfig.Config) plan.Input {
 	c.keepMoved(scope, in.Desired, config)
 	for k, o := range c.objects {
 		if c.scope(cmp.Or(o.adopter, k.Namespace)) != scope {
-			continue // what is adopted is in the plan of who adopts it, whoever governs its namespace
+			continue // what is adopted is in the plan of the set that adopts it, whichever Team governs its namespace
 		}
 		o.NeededBy = c.neededBy(o, config)
 		in.Observed = append(in.Observed, o.Observed)
@@ -262,7 +262,7 @@ func (d *delivery) wants(k plan.Key) bool {
 	return slices.ContainsFunc(d.Wanted, func(w assembly.Wanted) bool { return assembly.Key(&w.Object) == k })
 }
 
-// holds returns whether an add-on stays as it is, because nobody knows what it should be.
+// holds returns whether an add-on stays as it is, because it is not known what it should be.
 func (d *delivery) holds(addon string) bool {
 	return assembly.Held(&assembly.Delivery{Result: d.result, Stays: d.stays}, addon)
 }
@@ -321,13 +321,13 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 		f.LetGo = "its add-ons were to stay when its delivery was withdrawn"
 	}
 	if asked := c.began.Add(looks - f.Grace); !f.Reachable && f.Silent.Before(c.began) && asked.After(f.Silent) {
-		f.Silent = asked // while no hub was at work, nobody has asked the cluster: its grace is not over before somebody has
+		f.Silent = asked // while no hub was at work, the cluster was not asked: its grace is not over before the hub has asked
 	}
 	return f
 }
 
 // settle returns how long an add-on that a delivery drops stays. If labels or variables decide that, by a when or an overlay of the set,
-// they may come back, as those by which a set selects the cluster may. An override says what somebody wants of this cluster.
+// they may come back, as those by which a set selects the cluster may. An override says what its owner wants of this cluster.
 func (c *cluster) settle(d *delivery, addon string, config *hubconfig.Config) time.Duration {
 	if d.leaving || d.result == nil {
 		return config.RemovalDelay

@@ -28,7 +28,7 @@ import (
 
 // left says what an object that is about to be let go leaves on the cluster. It reads live, because the cache keeps
 // no inventories. If the status reports it already, it is not read again. If it cannot be read, the object is not let
-// go yet: afterwards nobody could say what stays.
+// go yet: afterwards no status could say what stays.
 func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) (string, error) {
 	o := c.objects[s.Key]
 	if d := c.delivery(s.Key.Namespace, o.delivery); d != nil && d.announced(s.Key, o.Addon) {
@@ -57,7 +57,7 @@ func lastWords(s fluxstate.State) string {
 }
 
 // begun says that what is let go may still be uninstalled. A worker of Flux that had begun with that when the cluster stopped answering
-// holds a client of the cluster. It does not read its object again, and nobody can call it back: its first request has no deadline
+// holds a client of the cluster. It does not read its object again, and it cannot be called back: its first request has no deadline
 // (fluxcd/pkg/runtime client.KubeConfig asks /livez/ping), and what comes after it is done as soon as the cluster answers.
 func begun(o *object) string {
 	if !o.Deleting {
@@ -84,7 +84,7 @@ func (c *cluster) told(d *delivery) bool {
 		}
 		o := teardown.OrphanOf(d.AddonDelivery, a)
 		if c.now.Sub(o.Since.Time) > tellLimit && c.now.Sub(c.began) > tellLimit {
-			continue // while no hub was at work, nobody could record it
+			continue // while no hub was at work, it could not be recorded
 		}
 		if reg := c.registration; reg != nil && !status.Goes(reg) && !teardown.Recorded(reg.Status.Orphans, o) {
 			return false
@@ -120,7 +120,7 @@ func (r *Reconciler) about(ctx context.Context, c *cluster, d *delivery, namespa
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 }
 
-// forsaken returns whether deliveries are being deleted because their CRD is. Then nobody has asked for a removal.
+// forsaken returns whether deliveries are being deleted because their CRD is. Then no user has asked for a removal.
 // The deliveries go. What they delivered stays, and so do the Flux objects, which the hub finds again when the CRD is
 // back.
 func (r *Reconciler) forsaken(ctx context.Context, c *cluster) (bool, error) {

@@ -19,7 +19,7 @@ import (
 )
 
 // A namespace that was a platform namespace may still deliver to clusters that its sets do not reach any more. Its
-// objects block other sets until they are withdrawn, since Flux reconciles them. But anybody who may write
+// objects block other sets until they are withdrawn, since Flux reconciles them. But each user who may write
 // AddonDeliveries and Flux objects in a namespace can make it look like that, for any cluster. He cannot make the
 // cluster's kubeconfig. Without the kubeconfig Flux does nothing there, and the objects are ignored.
 
@@ -29,7 +29,7 @@ func (r *Reconciler) lookOutside(ctx context.Context, c *cluster, d *delivery) e
 		return nil
 	}
 	if c.reach[d.Namespace].ByTeam() {
-		return nil // what it has is a scope of its own, so that a forged one is nobody else's business
+		return nil // what it has is a scope of its own, so that a forged one concerns no other
 	}
 	if was, err := r.wasTeams(ctx, c, d); err != nil || was {
 		return err
@@ -52,7 +52,7 @@ func (r *Reconciler) lookOutside(ctx context.Context, c *cluster, d *delivery) e
 }
 
 // wasTeams returns whether a Team governed the namespace of a delivery when it was delivered: the hub has reported on it,
-// and the namespace has a kubeconfig with a team's token. Nobody else writes the former.
+// and the namespace has a kubeconfig with a team's token. Only the hub writes the former.
 func (r *Reconciler) wasTeams(ctx context.Context, c *cluster, d *delivery) (bool, error) {
 	if len(d.Status.Addons) == 0 {
 		return false, nil
@@ -72,7 +72,7 @@ type look struct {
 }
 
 // looks remembers what was seen of each cluster in the namespaces out of reach that have deliveries to it. Otherwise
-// somebody who writes many such deliveries would have a Secret read in every reconcile of those clusters.
+// a user who writes many such deliveries would have a Secret read in every reconcile of those clusters.
 type looks struct {
 	mu      sync.Mutex
 	entries map[key]map[string]look
@@ -105,7 +105,7 @@ func (r *Reconciler) lookInto(ctx context.Context, c *cluster, namespace string)
 		return look{acts: true}, nil
 	}
 	if c.unprobed() {
-		return look{}, nil // anybody can write down how Flux is to log in
+		return look{}, nil // each user can write down how Flux is to log in
 	}
 	fingerprint := c.registration.Status.Credential.Fingerprint
 	there, err := r.mirrorThere(ctx, r.Client, c, secretKind, namespace)

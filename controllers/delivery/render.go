@@ -93,7 +93,7 @@ func (d *delivery) readyBefore(t time.Time) bool {
 	return d.Status.ReadyTime != nil && d.Status.ReadyTime.Time.Before(t)
 }
 
-// prune forgets the deliveries of a cluster that are gone, whoever has let them go, and the documents to which those that are there do not
+// prune forgets the deliveries of a cluster that are gone, in whatever way, and the documents to which those that are there do not
 // refer any more: all that decides anything has just been read. What could not be read is read again, and until then all that was read
 // before is noted.
 func (r *Reconciler) prune(c *cluster) {
@@ -106,7 +106,7 @@ func (r *Reconciler) prune(c *cluster) {
 	}
 }
 
-// unread returns whether a delivery counts, and nobody knows what is in its revision.
+// unread returns whether a delivery counts, and it is not known what is in its revision.
 func (d *delivery) unread() bool {
 	return d.program == nil && !d.leaving && d.set != nil &&
 		(d.failed != nil || d.reason == hubv1.RevisionNotFoundReason || d.reason == hubv1.InvalidSpecReason)
@@ -250,7 +250,7 @@ func (c *cluster) live() []assembly.Live {
 }
 
 // trustFlux has Flux's word alone say whether an object is Ready that stays as it is. A hub that died before it reported has left an older
-// generation in the status, nobody writes the object again, and what depends on it would wait for ever.
+// generation in the status, no reconcile writes the object again, and what depends on it would wait for ever.
 func (c *cluster) trustFlux(in *assembly.Input) {
 	for i := range in.Live {
 		l := &in.Live[i]
@@ -325,7 +325,7 @@ func fingerprint(d *delivery, in *render.Input) (string, error) {
 }
 
 // pendingSets are the sets that a delivery's own set depends on, that select this cluster, and that have no delivery
-// here yet, or one of which nobody knows for a moment what it wants.
+// here yet, or one of which it is not known for a moment what it wants.
 func (r *Reconciler) pendingSets(ctx context.Context, c *cluster, d *delivery) ([]string, error) {
 	if d.program == nil || c.registration == nil {
 		return nil, nil

@@ -131,7 +131,7 @@ func credentialOf(reg *hubv1.ClusterRegistration) string {
 	return reg.Status.Credential.Fingerprint
 }
 
-// setChanges lets through what a delivery reads of its set, except for the revision. A delivery that somebody has deleted stays while its
+// setChanges lets through what a delivery reads of its set, except for the revision. A delivery that a user has deleted stays while its
 // set is Stalled, and goes when the set is mended, to be made again.
 func setChanges() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
@@ -162,7 +162,7 @@ func foreignChanges() predicate.Predicate {
 	}})
 }
 
-// clusterOfForeign returns the cluster of a HelmRelease that somebody wrote by hand: an add-on may collide with it,
+// clusterOfForeign returns the cluster of a HelmRelease that a user wrote: an add-on may collide with it,
 // or be free again.
 func (r *Reconciler) clusterOfForeign(ctx context.Context, obj client.Object) []reconcile.Request {
 	if obj.GetLabels()[hubv1.ClusterKeyLabel] != "" {
@@ -208,7 +208,7 @@ func (r *Reconciler) userOf(kind string) handler.MapFunc {
 }
 
 // rendersAgain returns the cluster of a Flux object, for which what the object's namespace delivers is rendered again. What others
-// deliver there is not: the object may be anybody's, and name any cluster.
+// deliver there is not: the object may be of any user, and name any cluster.
 func (r *Reconciler) rendersAgain(ctx context.Context, obj client.Object) []reconcile.Request {
 	out := enqueue.RegistrationOfObject(ctx, obj)
 	for _, req := range out {
@@ -234,7 +234,7 @@ func comesOrChangesHands() predicate.Predicate {
 	}
 }
 
-// mirrorChanges leaves out all Secrets and ConfigMaps on the hub except the mirrors. A mirror that somebody deletes
+// mirrorChanges leaves out all Secrets and ConfigMaps on the hub except the mirrors. A mirror that a user deletes
 // is released at once if no Flux object needs it, and no other event says so.
 func mirrorChanges() predicate.Predicate {
 	mirror := predicate.NewPredicateFuncs(func(obj client.Object) bool { _, ok := obj.GetLabels()[hubv1.MirrorLabel]; return ok })

@@ -49,7 +49,7 @@ func (r *Reconciler) reachOf(ctx context.Context, c *cluster, namespace string) 
 	return from, err
 }
 
-// ours returns whether the hub looks after a Flux object that has the cluster's label, which nobody else may put on one (config/policies).
+// ours returns whether the hub looks after a Flux object that has the cluster's label, which only the hub may put on one (config/policies).
 // In a namespace out of reach it does only if the object belongs to a delivery that exists, or its Team still has its rights on the
 // cluster, and Flux needs them for the object.
 func (r *Reconciler) ours(ctx context.Context, c *cluster, obj metav1.Object) (bool, error) {
@@ -115,11 +115,11 @@ func (c *cluster) has(d *delivery) bool {
 	return false
 }
 
-// deletedByHand returns whether somebody had deleted a delivery when it was read, and its set had not withdrawn it.
+// deletedByHand returns whether a user had deleted a delivery when it was read, and its set had not withdrawn it.
 // The API server's answer to a write is newer than what was decided on.
 func (d *delivery) deletedByHand() bool { return d.before.DeletionTimestamp != nil && !d.leaving }
 
-// abandoned returns whether somebody deletes a delivery and nobody is there to withdraw it: its set or its
+// abandoned returns whether a user deletes a delivery that nothing is left to withdraw: its set or its
 // registration does not exist.
 func (c *cluster) abandoned(d *delivery) bool {
 	return d.DeletionTimestamp != nil && !d.leaving && d.failed == nil && (d.set == nil || c.registration == nil)
@@ -130,9 +130,9 @@ func (c *cluster) wantsAgain(d *delivery) bool {
 	return d.selected && d.set.DeletionTimestamp == nil && !status.IsTrue(d.set, hubv1.StalledCondition) && !status.Goes(c.registration)
 }
 
-// letBe releases a delivery that somebody has deleted and that its set has not withdrawn, for example by kubectl
+// letBe releases a delivery that a user has deleted and that its set has not withdrawn, for example by kubectl
 // delete --all. The Flux objects and the kubeconfig stay as they are, and the set's room makes the delivery again. If
-// the set does not want the delivery any more, it stays until the set withdraws it: without a delivery nobody would
+// the set does not want the delivery any more, it stays until the set withdraws it: without a delivery nothing would
 // remove what it delivered.
 func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 	if d.Withdrawn() {

@@ -24,7 +24,7 @@ const (
 )
 
 // suspend makes Flux leave an object alone, and notes that the hub asked for it. spec.suspend gets a field manager of
-// its own. If somebody else has set it before, it belongs to both, and stays when the hub gives it up (server-side
+// its own. If another writer has set it before, it belongs to both, and stays when the hub gives it up (server-side
 // apply's shared ownership).
 func (r *Reconciler) suspend(ctx context.Context, c *cluster, s plan.Step) outcome {
 	if goes, err := r.goes(ctx, s.Key); err != nil || goes {
@@ -45,7 +45,7 @@ func (o *object) suspended(u *unstructured.Unstructured, why string) {
 }
 
 // goes returns whether the hub has deleted an object already, which the cache may not show yet. If the hub suspended
-// it now, Flux would not uninstall it, and nobody would report that.
+// it now, Flux would not uninstall it, and no status would report that.
 func (r *Reconciler) goes(ctx context.Context, k plan.Key) (bool, error) {
 	if _, ours := r.ledger.wasRemoved(k); !ours {
 		return false, nil
@@ -59,10 +59,10 @@ func (r *Reconciler) goes(ctx context.Context, k plan.Key) (bool, error) {
 	return obj.GetDeletionTimestamp() != nil, nil
 }
 
-// resume takes back what suspend wrote. Before that it makes the shared objects again that Flux will need: nobody did
+// resume takes back what suspend wrote. Before that it makes the shared objects again that Flux will need: nothing did
 // while the object was suspended. Over the whole hub, only so many clusters are resumed in a second. The others are
 // requeued, and those of one namespace hold up no other (hasTurn). Only a cluster that has been resumed counts: what says that the hub
-// keeps it suspended, and stays as it is when the hub gives that up, is somebody else's, and could take the turns of all other clusters.
+// keeps it suspended, and stays as it is when the hub gives that up, is not the hub's, and could take the turns of all other clusters.
 func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcome {
 	if !c.mayResume && !r.hasTurn(c) {
 		c.lookAgain(time.Second)
@@ -73,7 +73,7 @@ func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcom
 			return outcome{err: err}
 		}
 	}
-	// Only as it was seen: if somebody has deleted it while it was suspended, Flux has let go what it had applied, and spec.suspend is all
+	// Only as it was seen: if a user has deleted it while it was suspended, Flux has let go what it had applied, and spec.suspend is all
 	// that tells.
 	var answer *unstructured.Unstructured
 	out := r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) {
@@ -97,7 +97,7 @@ func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcom
 	return out
 }
 
-// hasTurn returns whether a cluster may be resumed now. Whoever pauses and resumes his own clusters all the time takes turns of the whole
+// hasTurn returns whether a cluster may be resumed now. A user who pauses and resumes clusters all the time takes turns of the whole
 // hub: while clusters of other namespaces wait, those of one get their share and no more.
 func (r *Reconciler) hasTurn(c *cluster) bool {
 	if r.resumes.TokensAt(c.now) >= 1 && r.shares.May(c.key.Namespace, resumedPerSecond, c.now) {
@@ -125,7 +125,7 @@ func (r *Reconciler) writeSuspend(ctx context.Context, c *cluster, s plan.Step, 
 	}
 	r.writes.Note(c.key, s.Key.Kind, u, r.Clock.Now())
 	c.log(ctx, s).Info("suspended or resumed the Flux object of an add-on", "verb", string(verb))
-	// The generation after this write is the hub's own, but only if nobody had edited the object before.
+	// The generation after this write is the hub's own, but only if no other writer had edited the object before.
 	if o.Generation <= o.Applied {
 		r.ledger.note(s.Key, u)
 		return outcome{applied: u.GetGeneration()}

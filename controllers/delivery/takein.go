@@ -21,10 +21,10 @@ import (
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
-// takeIn makes a hand-written object the hub's, where it is. Server-side apply alone would leave fields that somebody else has set, and the
-// marks by which another tool would prune the object. So the hub first writes what the object is to be in place of all that it has, then
-// takes the ownership of its fields from all others, and applies it last. It has the hub's labels only then: if the hub dies in between, it
-// begins again.
+// takeIn makes a hand-written object the hub's, where it is. Server-side apply alone would leave fields that another writer has set, and
+// the marks by which another tool would prune the object. So the hub first writes what the object is to be in place of all that it has,
+// then takes the ownership of its fields from all others, and applies it last. It has the hub's labels only then: if the hub dies in
+// between, it begins again.
 func (r *Reconciler) takeIn(ctx context.Context, o *written) (*unstructured.Unstructured, error) {
 	there := &unstructured.Unstructured{}
 	there.SetGroupVersionKind(o.obj.GroupVersionKind())

@@ -39,7 +39,7 @@ func (r *Reconciler) wary(ctx context.Context, c *cluster, steps []plan.Step) er
 	return errors.Join(errs...)
 }
 
-// keepAccount makes sure that the ServiceAccount exists on the hub that an object names. One that somebody else made
+// keepAccount makes sure that the ServiceAccount exists on the hub that an object names. One that is not the hub's
 // does not have the hub's finalizer, and may go together with the set, or while Flux uninstalls.
 func (r *Reconciler) keepAccount(ctx context.Context, c *cluster, s *plan.Step) error {
 	o := c.objects[s.Key]

@@ -73,7 +73,7 @@ func (d *Reader) known(at place, version string) (render.Document, bool) {
 	return doc.Document, true
 }
 
-// keep remembers a document, and forgets those that nobody has read for longest if they are too much.
+// keep remembers a document, and forgets those that have not been read for longest if they are too much.
 func (d *Reader) keep(at place, version string, doc render.Document) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -159,7 +159,7 @@ func (d *Reader) note(at place, reader types.NamespacedName) {
 	d.readers[at][reader] = true
 }
 
-// Prune forgets what somebody has not read since the last Prune, and the documents that nobody else reads. He calls it when he has read all
+// Prune forgets what a reader has not read since its last Prune, and the documents that no other reads. It is called when the reader has read all
 // that he reads now: a document that he has not read again has no part in what he made of the others, and may change without waking him.
 func (d *Reader) Prune(reader types.NamespacedName) {
 	d.mu.Lock()
@@ -179,7 +179,7 @@ func (d *Reader) Prune(reader types.NamespacedName) {
 	d.reads[reader] = left
 }
 
-// Forget somebody who reads nothing any more, and the documents that nobody else reads.
+// Forget forgets a reader that reads nothing any more, and the documents that no other reads.
 func (d *Reader) Forget(reader types.NamespacedName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -189,7 +189,7 @@ func (d *Reader) Forget(reader types.NamespacedName) {
 	delete(d.reads, reader)
 }
 
-// leave forgets that somebody reads a document. The caller holds the lock.
+// leave forgets that a reader reads a document. The caller holds the lock.
 func (d *Reader) leave(at place, reader types.NamespacedName) {
 	delete(d.readers[at], reader)
 	if len(d.readers[at]) == 0 {
@@ -198,7 +198,7 @@ func (d *Reader) leave(at place, reader types.NamespacedName) {
 	}
 }
 
-// Notes returns how many times it is noted that somebody reads a document, which may not exist.
+// Notes returns how many times it is noted that a reader reads a document, which may not exist.
 func (d *Reader) Notes() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 // Wait is after how long to requeue if the cache is behind: about what a watch takes on a busy API server.
 const Wait = 100 * time.Millisecond
 
-// patience is how long the cache may lack a write. If somebody has deleted the object since, it never shows.
+// patience is how long the cache may lack a write. If a user has deleted the object since, it never shows.
 const patience = 3 * time.Second
 
 // Object is what was written.

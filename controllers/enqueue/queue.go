@@ -20,11 +20,11 @@ const now = 1
 // turn is how often what has waited longest comes, whatever its priority: with each fourth request.
 const turn = 4
 
-// Options returns the options of a room's controller: how many requests it works on at a time, and a queue in which nobody waits for good.
+// Options returns the options of a controller: how many requests it works on at a time, and a queue in which no request waits for good.
 //
-// controller-runtime's own queue is strict: a request waits as long as there is one of a higher priority. Whoever changes twenty objects of
-// his own in a loop would keep it busy with them, and what a platform's set asks of the fleet, or the look at everything after a start,
-// would never come (docs/adr/0031-nobody-waits-for-good.md).
+// controller-runtime's own queue is strict: a request waits as long as there is one of a higher priority. A tenant who changes twenty
+// objects of his own in a loop would keep it busy with them, and what a platform's set asks of the fleet, or the look at everything after a
+// start, would never come (docs/adr/0031-nobody-waits-for-good.md).
 func Options(concurrency int) controller.Options { return OptionsOf[reconcile.Request](concurrency) }
 
 // OptionsOf is Options for a room with requests of its own.
@@ -139,7 +139,7 @@ func (q *turns[R]) Get() (R, bool) {
 // GetWithPriority implements priorityqueue.PriorityQueue. The priority of a request whose turn has come is the one that it was added with:
 // controller-runtime adds it with that again.
 //
-// What was noted of a request until here is dropped, also if it was added again in the moment between: whoever works on it begins after
+// What was noted of a request until here is dropped, also if it was added again in the moment between: the worker that gets it begins after
 // this, and sees what that was about.
 func (q *turns[R]) GetWithPriority() (r R, priority int, shutdown bool) {
 	r, priority, shutdown = q.PriorityQueue.GetWithPriority()

@@ -58,5 +58,5 @@ func SettledRegistration(obj client.Object) bool {
 	return Stays(reg) && reg.Status.ObservedGeneration == reg.Generation && status.IsTrue(reg, hubv1.ReadyCondition)
 }
 
-// Stays returns whether nobody has deleted an object.
+// Stays returns whether an object is not being deleted.
 func Stays(obj client.Object) bool { return obj.GetDeletionTimestamp().IsZero() }

@@ -210,7 +210,7 @@ func metadata(kind string) *metav1.PartialObjectMetadata {
 }
 
 // Mirrors returns the metadata of what looks like a cluster's mirrors, by its key. kind is Secret or ConfigMap. Who made them, and of
-// which namespace they are, is for the caller to look at. They are the cache's own, so nobody may write to them.
+// which namespace they are, is for the caller to look at. They are the cache's own, so no caller may write to them.
 func Mirrors(ctx context.Context, c client.Reader, kind, clusterKey string) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
@@ -221,7 +221,7 @@ func Mirrors(ctx context.Context, c client.Reader, kind, clusterKey string) ([]m
 }
 
 // FluxObjects returns the HelmReleases and then the Kustomizations that name a cluster, by its key. They are the
-// cache's own, so nobody may write to them.
+// cache's own, so no caller may write to them.
 func FluxObjects(ctx context.Context, c client.Reader, clusterKey string, opts ...client.ListOption) ([]client.Object, error) {
 	opts = append(opts, client.MatchingFields{ClusterKey: clusterKey}, client.UnsafeDisableDeepCopy)
 	releases, kustomizations := &helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}

@@ -34,7 +34,7 @@ func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			// All of them, because one that somebody wrote by hand may have the release that an add-on is about to get.
+			// All of them, because one that a user wrote by hand may have the release that an add-on is about to get.
 			&helmv2.HelmRelease{}:        {Transform: slimHelmRelease},
 			&kustomizev1.Kustomization{}: {Label: ours, Transform: slimKustomization},
 			&hubv1.AddonDelivery{}:       {Transform: slimDelivery},
@@ -216,7 +216,7 @@ var common interned
 // collected anew, so that names of clusters that have left the fleet are not kept for ever.
 const maxInterned = 16 << 20
 
-// interned holds one copy of each string that it was given. Package unique does not: it forgets strings that nobody
+// interned holds one copy of each string that it was given. Package unique does not: it forgets strings that no value
 // has a handle for.
 type interned struct {
 	mu    sync.Mutex

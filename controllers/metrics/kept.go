@@ -10,7 +10,7 @@ import (
 )
 
 // Kept says how many entries something holds that is kept in memory to save work, and how many bytes they take, about; bytes are
-// negative if nobody counts them.
+// negative if they are not counted.
 type Kept func() (entries, bytes int)
 
 var (

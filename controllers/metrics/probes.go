@@ -37,7 +37,7 @@ func (p probes) Measured(do probe.Prober) probe.Prober {
 		if result.Err != nil {
 			outcome = result.Err.Reason
 		}
-		if outcome != probe.ReasonCanceled { // nobody wanted to know any more, so it says nothing about a cluster
+		if outcome != probe.ReasonCanceled { // the answer was not needed any more, so it says nothing about a cluster
 			p.seconds.WithLabelValues(outcome).Observe(time.Since(start).Seconds())
 		}
 		return result

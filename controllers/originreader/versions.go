@@ -49,7 +49,7 @@ func (o *Reader) served(ctx context.Context, kind origin.Kind) (string, error) {
 }
 
 // try lists a kind in a version. If a conversion webhook does not answer, an informer of that version would never
-// sync, and whoever reads from it would block.
+// sync, and its readers would block.
 func (o *Reader) try(ctx context.Context, gvk schema.GroupVersionKind) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))

@@ -197,7 +197,7 @@ func holds(labels, want map[string]string) bool {
 }
 
 // access returns how the cluster is reached, without a credential; nil if no Secret says so. It reads the Secret only when the hub uses
-// another kubeconfig than it has shown, or when somebody has edited what it showed: whoever edits the address has others' credentials
+// another kubeconfig than it has shown, or when a user has edited what it showed: a user who edits the address has others' credentials
 // sent there.
 func (r *Reconciler) access(ctx context.Context, reg *hubv1.ClusterRegistration,
 	has *inventoryv1alpha1.ClusterProfile) (*clientcmdv1.Cluster, error) {
@@ -231,7 +231,7 @@ func accessOf(p *inventoryv1alpha1.ClusterProfile) *clientcmdv1.Cluster {
 }
 
 // writeStatus replaces the whole status, if it differs. What others write into it goes: a consumer would send its own credentials to a
-// server that somebody adds, or the hub's through his proxy.
+// server that a user adds, or the hub's through the user's proxy.
 func (r *Reconciler) writeStatus(ctx context.Context, has *inventoryv1alpha1.ClusterProfile,
 	want inventoryv1alpha1.ClusterProfileStatus) error {
 	if equality.Semantic.DeepEqual(has.Status, want) {

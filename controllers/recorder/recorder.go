@@ -15,7 +15,7 @@ import (
 )
 
 // MaxNote is the longest note of an event in bytes. The API server rejects a longer one (Kubernetes' NoteLengthLimit in
-// pkg/apis/core/validation), and nobody would hear of what happened. A condition's message may be twice as long.
+// pkg/apis/core/validation), and what happened would not be told. A condition's message may be twice as long.
 const MaxNote = 1024
 
 // Bounded returns a recorder that shortens notes to what the API server takes, and says how much it leaves out.

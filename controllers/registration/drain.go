@@ -123,7 +123,7 @@ func leftOf(d *hubv1.AddonDelivery) []string {
 	return out
 }
 
-// tellDrain sends an event at each step of a drain. It is about the origin, because that is what somebody wants to
+// tellDrain sends an event at each step of a drain. It is about the origin, because that is what a user wants to
 // delete.
 func (r *Reconciler) tellDrain(before, after *hubv1.ClusterRegistration, obj *unstructured.Unstructured) {
 	was, is := status.Find(before, hubv1.DrainingCondition), status.Find(after, hubv1.DrainingCondition)
@@ -131,7 +131,7 @@ func (r *Reconciler) tellDrain(before, after *hubv1.ClusterRegistration, obj *un
 	case obj == nil || is == nil && was == nil || is != nil && was != nil && is.Reason == was.Reason:
 	case is == nil:
 		r.Recorder.Eventf(obj, after, corev1.EventTypeNormal, hubv1.DrainCancelledEvent, "Drain",
-			"the add-ons come back: nobody asks for a drain any more")
+			"the add-ons come back: the origin asks for no drain any more")
 	case is.Reason == hubv1.DrainTimedOutReason:
 		r.Recorder.Eventf(obj, after, corev1.EventTypeWarning, hubv1.DrainTimedOutEvent, "Drain", "%s", is.Message)
 	case is.Reason == hubv1.DrainedReason:

@@ -18,7 +18,7 @@ import (
 )
 
 // expiry reports when the kubeconfig in use is about to expire. The message names the time, and not how much is left,
-// so that it does not change by itself. A token that the hub renews is none of anybody's business while it is in time.
+// so that it does not change by itself. A token that the hub renews is not shown while it is in time.
 func (r *Reconciler) expiry(ctx context.Context, reg *hubv1.ClusterRegistration) error {
 	inTime, err := r.renewed(ctx, reg)
 	if err != nil {
@@ -33,7 +33,7 @@ func (r *Reconciler) expiry(ctx context.Context, reg *hubv1.ClusterRegistration)
 		status.Clear(reg, hubv1.CredentialExpiringCondition)
 		return nil
 	}
-	verb, who := "expires", "whoever writes that Secret has to renew it"
+	verb, who := "expires", "the author of that Secret has to renew it"
 	if reason == hubv1.ExpiredReason {
 		verb = "expired"
 	}

@@ -143,7 +143,7 @@ func (r *Reconciler) goes(reg *hubv1.ClusterRegistration, reason string, decisio
 }
 
 // remade returns whether a registration that goes is made again. It reads live: if the origin has gone or changed
-// since the cache saw it, nobody would make the registration again, and nobody would withdraw what is delivered.
+// since the cache saw it, nothing would make the registration again, and nothing would withdraw what is delivered.
 func (r *Reconciler) remade(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
 	f teardown.RegistrationFacts) (bool, error) {
 	kind, err := kindOf(reg)
@@ -180,7 +180,7 @@ func (r *Reconciler) endFacts(ctx context.Context, reg *hubv1.ClusterRegistratio
 }
 
 // lost returns whether a registration goes because its Secret has been missing for the grace. If the status says that
-// the Secret is missing, and somebody deletes the registration before the grace is over, it is unregistered.
+// the Secret is missing, and a user deletes the registration before the grace is over, it is unregistered.
 func lost(reg *hubv1.ClusterRegistration, verdict origin.Verdict, f teardown.RegistrationFacts) bool {
 	c := status.Find(reg, hubv1.UnregisteringCondition)
 	if c == nil || f.IsCluster || verdict.Origin != teardown.OriginGone {
@@ -189,12 +189,12 @@ func lost(reg *hubv1.ClusterRegistration, verdict origin.Verdict, f teardown.Reg
 	return c.Reason == hubv1.OriginLostReason || c.Reason == hubv1.OriginMissingReason && f.Since.Sub(c.LastTransitionTime.Time) >= f.Grace
 }
 
-// forced returns whether somebody wants a registration gone, whatever it waits for.
+// forced returns whether a user wants a registration gone, whatever it waits for.
 func forced(obj client.Object) bool {
 	return obj.GetAnnotations()[hubv1.ForceUnregisterAnnotation] == "true"
 }
 
-// recreated says why nothing is uninstalled, and what to do for somebody who wanted that.
+// recreated says why nothing is uninstalled, and what a user who wanted that can do.
 func recreated(f teardown.RegistrationFacts, d teardown.Decision) string {
 	if f.KindDeleted {
 		return "deleted because " + d.Reason + "; nothing is uninstalled, and Flux goes on with what it has"

@@ -91,7 +91,7 @@ func byFlux(reach fluxstate.Reach, was *metav1.Condition) metav1.Condition {
 
 // fluxStates returns the states of a cluster's Flux objects that log in by workload identity. Objects that were made
 // for a former kubeconfig say nothing about it, and neither do those of namespaces whose sets do not reach the cluster:
-// anybody may write such an object there, and have Flux succeed on another cluster with it.
+// a tenant may write such an object there, and have Flux succeed on another cluster with it.
 func (r *Reconciler) fluxStates(ctx context.Context, reg *hubv1.ClusterRegistration) ([]fluxstate.State, error) {
 	objects, err := index.FluxObjects(ctx, r.Client, identity.ClusterKey(r.Config.HubID, client.ObjectKeyFromObject(reg)))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // namesake reports that an origin with the registration's name asks to be registered, and that discovery does not
-// register it: somebody has written the registration by hand, perhaps for another cluster.
+// register it: a user has written the registration, perhaps for another cluster.
 func (r *Reconciler) namesake(ctx context.Context, reg *hubv1.ClusterRegistration) error {
 	message, err := r.ignored(ctx, reg)
 	if err != nil {

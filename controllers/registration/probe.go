@@ -123,8 +123,8 @@ func (r *Reconciler) choose(key types.NamespacedName, reg *hubv1.ClusterRegistra
 }
 
 // reachable sets Reachable and the facts from the last result. One failed probe of a cluster that answered before
-// changes nothing; several in a row do. A kubeconfig that leads elsewhere has to be answered first: until then nobody
-// knows of which cluster the registration is, and nothing is to be uninstalled from the one that it was of.
+// changes nothing; several in a row do. A kubeconfig that leads elsewhere has to be answered first: until then it is not known
+// of which cluster the registration is, and nothing is to be uninstalled from the one that it was of.
 func (r *Reconciler) reachable(reg *hubv1.ClusterRegistration, found resolution, chosen candidate, result probe.Result,
 	fresh bool) *refusal {
 	was := status.Find(reg, hubv1.ReachableCondition)
@@ -194,7 +194,7 @@ func (r *Reconciler) failures(reg *hubv1.ClusterRegistration, found resolution, 
 }
 
 // publish decides which kubeconfig the Flux objects use: the last one to which the cluster has answered. Until it has,
-// nobody knows which cluster that is: one of the same address may have been built anew, and Flux would uninstall there
+// it is not known which cluster that is: one of the same address may have been built anew, and Flux would uninstall there
 // what it remembers of the old one. Flux could do nothing with credentials to which the cluster does not answer.
 func (r *Reconciler) publish(reg *hubv1.ClusterRegistration, found resolution, chosen candidate, answered bool) {
 	c := reg.Status.Credential

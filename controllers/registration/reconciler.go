@@ -202,8 +202,8 @@ func (r *Reconciler) unregistering(reg *hubv1.ClusterRegistration, verdict origi
 	}
 }
 
-// missing returns whether the hub has seen an origin that does not exist now, and that is a Secret. Without it nobody
-// knows how to reach the cluster, or, once the registration is deleted, whether the registration is made again.
+// missing returns whether the hub has seen an origin that does not exist now, and that is a Secret. Without it the hub does not
+// know how to reach the cluster, or, once the registration is deleted, whether the registration is made again.
 func missing(reg *hubv1.ClusterRegistration) bool {
 	kind, err := kindOf(reg)
 	return err == nil && !kind.IsCluster() && reg.SawOrigin() && (reg.Spec.KubeConfig == nil || reg.DeletionTimestamp != nil)

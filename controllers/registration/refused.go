@@ -53,7 +53,7 @@ func (s *served) unreadable(reg *hubv1.ClusterRegistration, obj *unstructured.Un
 // maxRefused is how much of it the Ready condition quotes; the condition has the rest.
 const maxRefused = 300
 
-// reportRefused sets or clears the condition, and returns what Ready says of it. Whoever wrote something that is
+// reportRefused sets or clears the condition, and returns what Ready says of it. The author of something that is
 // ignored should see that at first sight, but it is no failure of the cluster.
 func reportRefused(reg *hubv1.ClusterRegistration, s served, now time.Time) string {
 	if len(s.refused) == 0 {

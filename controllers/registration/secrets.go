@@ -15,7 +15,7 @@ import (
 
 // secretCache remembers the result of checking the Secret that each registration has read last, so that a reconcile for
 // another reason does not read it again. Registrations that read the same share the result: it may be a quarter of a
-// mebibyte, and anybody who may write registrations can have a thousand name one Secret.
+// mebibyte, and a user who may write registrations can have a thousand name one Secret.
 type secretCache struct {
 	mu      sync.Mutex
 	entries map[view]*secretEntry

@@ -92,7 +92,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	}))
 }
 
-// reconcileNamed reconciles a registration, and forgets one that is gone. It is not always this room that has let it go: somebody may have
+// reconcileNamed reconciles a registration, and forgets one that is gone. It is not always this room that has let it go: a user may have
 // taken its finalizer off. The hub would go on to log in to its cluster.
 func (r *Reconciler) reconcileNamed(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	reg := &hubv1.ClusterRegistration{}

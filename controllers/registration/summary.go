@@ -54,7 +54,7 @@ type served struct {
 	pending []string
 	// later names the sets that deliver nothing here before their rollouts come to the cluster.
 	later []string
-	// suspended names the add-ons whose Flux object somebody has suspended.
+	// suspended names the add-ons whose Flux object a user has suspended.
 	suspended []string
 	// leaving says what is left of each set that is being withdrawn. deselected names the sets that do not select the cluster any more,
 	// and after which time each is withdrawn.
@@ -67,7 +67,7 @@ type unready struct{ set, reason, message string }
 // maxSets is how many sets status.sets names.
 const maxSets = 20
 
-// deliveriesOf lists the deliveries to the cluster of a registration. They are the cache's own, so nobody may write to them.
+// deliveriesOf lists the deliveries to the cluster of a registration. They are the cache's own, so no caller may write to them.
 func (r *Reconciler) deliveriesOf(ctx context.Context, reg *hubv1.ClusterRegistration) ([]hubv1.AddonDelivery, error) {
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(ctx, list, index.DeliveriesOf(client.ObjectKeyFromObject(reg)), client.UnsafeDisableDeepCopy); err != nil {
@@ -312,7 +312,7 @@ func summary(reg *hubv1.ClusterRegistration, found resolution, refused *refusal,
 	case reg.Status.DuplicateOf != nil:
 		return status.Summary{Phase: status.Broken, Reason: hubv1.DuplicateReason, Message: status.Find(reg, hubv1.DuplicateCondition).Message}
 	case suspended != nil && !hubv1.Tripped(suspended.Reason):
-		// Somebody chose this. It is no failure, and what was Ready stays Ready.
+		// A user chose this. It is no failure, and what was Ready stays Ready.
 		phase := status.Done
 		if s.lags() {
 			phase = status.Working

@@ -16,13 +16,14 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
-// edited returns whether somebody may have edited the spec of an object. The hub writes most objects once, at their first generation. A
-// hub that has just started does not know what it has written later, and writes once more: the API server stores nothing if that is there.
+// edited returns whether another writer may have edited the spec of an object. The hub writes most objects once, at their first generation.
+// A hub that has just started does not know what it has written later, and writes once more: the API server stores nothing if that is
+// there.
 func edited(there client.Object, rec *record) bool {
 	return there.GetGeneration() > max(1, rec.generation)
 }
 
-// restore gives an object the spec that the hub has made it with, and returns its generation then. Fields that somebody has added go.
+// restore gives an object the spec that the hub has made it with, and returns its generation then. Fields that another writer has added go.
 // That a source is suspended is for people to say.
 func (k *Keeper) restore(ctx context.Context, there client.Object, want *unstructured.Unstructured) (int64, error) {
 	live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(there)

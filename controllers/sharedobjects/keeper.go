@@ -46,7 +46,7 @@ type Keeper struct {
 }
 
 // Unseen is how long the cache may take to show an object that was made. After that the object does not exist:
-// somebody has deleted it.
+// a user has deleted it.
 const Unseen = 3 * time.Second
 
 // id names a shared object.
@@ -55,14 +55,14 @@ type id struct {
 	types.NamespacedName
 }
 
-// record is what is remembered of one object. Its lock prevents that the object is deleted just when somebody begins
+// record is what is remembered of one object. Its lock prevents that the object is deleted just when a delivery begins
 // to use it, and that a hundred clusters all make it.
 type record struct {
 	mu sync.Mutex
 	// hash is the hash of what was last written, until the cache shows it; empty if nothing was. at is when that was.
 	hash string
 	at   time.Time
-	// idleSince is since when nobody uses it; zero while somebody does.
+	// idleSince is since when no delivery uses it; zero while one does.
 	idleSince time.Time
 	// generation is that of the hub's last write to an object that was there; zero if there was none.
 	generation int64
@@ -107,7 +107,7 @@ func (k *Keeper) Kept() (entries, bytes int) {
 	return len(k.records), 0
 }
 
-// Gone is called when somebody has deleted an object, so that it is not taken for one that the cache does not show
+// Gone is called when a user has deleted an object, so that it is not taken for one that the cache does not show
 // yet. It does not block: a caller that works on the object has its own record, and the next caller starts with a new
 // one.
 func (k *Keeper) Gone(kind string, name types.NamespacedName) {
@@ -138,9 +138,9 @@ func objects() map[string]client.Object {
 	}
 }
 
-// Ensure makes an object if it does not exist. An existing object stays as it is, unless it has another hash, or somebody has edited it.
-// seen is false if the cache does not show the object yet. Then the caller has to look again after
-// Unseen: if somebody deletes the object before the cache has ever shown it, no event says so.
+// Ensure makes an object if it does not exist. An existing object stays as it is, unless it has another hash, or another writer has edited
+// it. seen is false if the cache does not show the object yet. Then the caller has to look again after
+// Unseen: if a user deletes the object before the cache has ever shown it, no event says so.
 func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err error) {
 	key := id{s.Object.GetKind(), client.ObjectKeyFromObject(s.Object)}
 	rec, release := k.record(key)
@@ -150,7 +150,7 @@ func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err e
 	err = k.Client.Get(ctx, key.NamespacedName, there, client.UnsafeDisableDeepCopy) // it is only read
 	switch {
 	case err == nil && there.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(there, hubv1.TwinFinalizer):
-		return true, nil // it serves until nobody uses it
+		return true, nil // it serves until no delivery uses it
 	case err == nil && there.GetDeletionTimestamp() != nil:
 		return true, fmt.Errorf("%s %s %w", key.kind, key, apply.ErrBeingDeleted)
 	case err == nil:
@@ -188,7 +188,7 @@ func (k *Keeper) renew(ctx context.Context, there client.Object, s *render.Share
 }
 
 // Lacks returns something that an object refers to, directly or through another object, and that the hub has not made, as index.Source
-// writes it; "" if there is nothing. It may be somebody else's, which the hub does not read. uses is what index.UsesOf returns for the
+// writes it; "" if there is nothing. It may not be the hub's, and then the hub does not read it. uses is what index.UsesOf returns for the
 // object.
 func (k *Keeper) Lacks(ctx context.Context, uses []string) (string, error) {
 	for _, use := range uses {
@@ -240,7 +240,7 @@ func (k *Keeper) Refusal(ctx context.Context, uses []string) (fluxstate.Refusal,
 }
 
 // EnsureTwin makes the twin of a ServiceAccount, unless a ServiceAccount of that name exists: without one,
-// kustomize-controller leaves behind what it should remove. ours is false if it is somebody else's, which may go at
+// kustomize-controller leaves behind what it should remove. ours is false if it is not the hub's: it may go at
 // any time.
 func (k *Keeper) EnsureTwin(ctx context.Context, namespace, name string) (ours bool, err error) {
 	twin, err := render.Twin(k.Config.HubID, namespace, name)
@@ -272,7 +272,7 @@ func (k *Keeper) ours(o client.Object) bool {
 	return l[hubv1.ChartLabel] == k.Config.HubID || l[hubv1.SourceLabel] == k.Config.HubID
 }
 
-// reconcile removes an object that nobody has used for a while.
+// reconcile removes an object that no delivery has used for a while.
 func (k *Keeper) reconcile(ctx context.Context, key id) (ctrl.Result, error) {
 	rec, release := k.record(key)
 	defer release()

@@ -29,7 +29,7 @@ import (
 // SetupWithManager starts one controller for each kind.
 func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
 	kinds := objects()
-	for _, kind := range slices.Sorted(maps.Keys(kinds)) { // in one order, for whoever runs the rooms one by one
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) { // in one order, for the simulation, which runs the controllers one by one
 		obj := kinds[kind]
 		to := handler.EnqueueRequestsFromMapFunc(usesOf(kind))
 		b := ctrl.NewControllerManagedBy(mgr).Named("shared-"+strings.ToLower(kind)).

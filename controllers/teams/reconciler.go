@@ -148,7 +148,7 @@ func (r *Reconciler) write(ctx context.Context, t *hubv1.Team, there *hubv1.Addo
 			return nil, err
 		}
 		if there.DeletionTimestamp != nil || holds(has, want) {
-			return there, nil // one that somebody deletes is made again when it is gone
+			return there, nil // one that a user deletes is made again when it is gone
 		}
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": want}}
@@ -209,7 +209,7 @@ func (r *Reconciler) stands(t *hubv1.Team, set *hubv1.AddonSet, all []hubv1.Team
 }
 
 // finalize deletes the AddonSet of a Team, and takes the Team's finalizer off when that is gone. If the Team is deleted because the CRD of
-// Teams is, nobody has asked for a removal: the AddonSet stays, and is the Team's again when that is back.
+// Teams is, no user has asked for a removal: the AddonSet stays, and is the Team's again when that is back.
 func (r *Reconciler) finalize(ctx context.Context, t *hubv1.Team) error {
 	if !controllerutil.ContainsFinalizer(t, hubv1.TeamFinalizer) {
 		return nil

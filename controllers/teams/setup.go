@@ -35,7 +35,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Complete(reconcile.AsReconciler(mgr.GetClient(), r))
 }
 
-// setChanges lets through what a Team reports of its AddonSet, edits by somebody else, and that the label comes or goes by which it is the
+// setChanges lets through what a Team reports of its AddonSet, edits by other writers, and that the label comes or goes by which it is the
 // Team's.
 func setChanges() predicate.Predicate {
 	return predicate.Or(enqueue.Changes(), predicate.LabelChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
@@ -45,7 +45,7 @@ func setChanges() predicate.Predicate {
 	}})
 }
 
-// ofSet returns the Team whose AddonSet has the name of one, whoever has made that: while it is somebody else's, the Team waits.
+// ofSet returns the Team whose AddonSet has the name of one, also if the Team has not made that: then the Team waits.
 func ofSet(_ context.Context, obj client.Object) []reconcile.Request {
 	name, ok := team.OfSet(obj.GetName())
 	if !ok {

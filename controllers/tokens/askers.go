@@ -13,7 +13,8 @@ type askers struct {
 	all int
 }
 
-// enter returns whether one more request of a namespace may begin, of so many that the room has workers for. Whoever may begin leaves.
+// enter returns whether one more request of a namespace may begin, of so many that the room has workers for. A request that may begin has
+// to leave.
 func (a *askers) enter(namespace string, workers int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

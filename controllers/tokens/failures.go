@@ -46,7 +46,7 @@ func (f *failures) note(at place, now time.Time) time.Duration {
 	return f.noteUntil(at, now, time.Time{})
 }
 
-// noteUntil is note for a token that the cluster is asked with, and which ends at a time; zero if nobody knows. The time between
+// noteUntil is note for a token that the cluster is asked with, and which ends at a time; zero if that is not known. The time between
 // two requests gets shorter as the end comes near, so that a cluster that is well again in time is not lost.
 func (f *failures) noteUntil(at place, now, ends time.Time) time.Duration {
 	f.mu.Lock()
@@ -92,8 +92,8 @@ func (f *failures) forget(at place) {
 	f.drop(at.cluster, func(namespace string, _ failed) bool { return namespace == at.namespace })
 }
 
-// retain forgets the namespaces of a cluster that are not among these, and whose time is over: nobody gets a cluster asked again sooner by
-// taking his deliveries away.
+// retain forgets the namespaces of a cluster that are not among these, and whose time is over: no tenant gets a cluster asked again sooner
+// by taking his deliveries away.
 func (f *failures) retain(cluster types.NamespacedName, namespaces []string, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +102,7 @@ func (f *failures) retain(cluster types.NamespacedName, namespaces []string, now
 	})
 }
 
-// forgetCluster forgets a cluster that nobody registers any more.
+// forgetCluster forgets a cluster that is registered no more.
 func (f *failures) forgetCluster(cluster types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -175,7 +175,7 @@ func (r *Reconciler) renew(ctx context.Context, reg *hubv1.ClusterRegistration, 
 	expires = token.Expiry(issued, token.Of(config, expires), team.TokenLifetime)
 	u := r.mirror(reg, from, config.Minimal(), print, issued, expires)
 	if there != nil && there.DeletionTimestamp != nil {
-		u.SetUID(there.UID) // somebody has deleted it, and the hub's finalizer keeps it for as long as Flux needs it
+		u.SetUID(there.UID) // a user has deleted it, and the hub's finalizer keeps it for as long as Flux needs it
 		u.SetFinalizers(there.Finalizers)
 	}
 	if _, err := apply.Update(ctx, r.Client, u, hubv1.FieldManager); err != nil {

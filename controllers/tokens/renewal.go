@@ -34,7 +34,7 @@ import (
 // Renewal renews the tokens by which the hub itself logs in to clusters, in the Secrets that ask for it
 // (chandler.dev/renew-token). It works on one cluster at a time.
 //
-// Whoever may write such a Secret has the credential in it, and no more by this: the hub asks the server that the
+// A user who may write such a Secret has the credential in it, and no more by this: the hub asks the server that the
 // Secret names, with the token of the Secret, for another token of the ServiceAccount whose token it is. It writes the
 // answer where that token was.
 type Renewal struct {
@@ -110,8 +110,8 @@ func asksFor(secret metav1.Object) (lifetime string, ok bool) {
 	return lifetime, ok && !mirror && secret.GetDeletionTimestamp() == nil
 }
 
-// may returns whether a registration is one whose credential somebody may have the hub renew: the cluster answers to the
-// kubeconfig that the Secret has, and nobody else renews it, as Kamaji and Cluster API do.
+// may returns whether a registration is one whose credential a user may have the hub renew: the cluster answers to the
+// kubeconfig that the Secret has, and no other controller renews it, as Kamaji and Cluster API do.
 func may(reg *hubv1.ClusterRegistration) bool {
 	ref, c := reg.Spec.OriginRef, reg.Status.Credential
 	foreign := ref != nil && reg.Spec.KubeConfig == nil && ref.Kind != origin.Secret.Kind
@@ -129,7 +129,7 @@ func (r *Renewal) renew(ctx context.Context, reg *hubv1.ClusterRegistration, at 
 		return otherSecret, nil
 	}
 	if _, asks := asksFor(secret); !asks {
-		return 0, nil // somebody has just said so, and the cache does not know yet
+		return 0, nil // the annotation is new, and the cache does not know yet
 	}
 	account, began, ok := config.Account()
 	if !ok {
@@ -144,7 +144,7 @@ func (r *Renewal) renew(ctx context.Context, reg *hubv1.ClusterRegistration, at 
 		ends, _ = config.Expiration()
 	}
 	if !noted && !ends.IsZero() && !began.IsZero() && !began.After(issued) {
-		// Somebody has written it who notes nothing. When it was issued is by the clock of the cluster: if that is behind, the token
+		// Another tool has written it, which notes nothing. When it was issued is by the clock of the cluster: if that is behind, the token
 		// is renewed too soon, and if it is ahead, at once, or somewhat late this one time.
 		if wait := (token.Notes{Issued: began, Expires: ends}).RenewIn(issued); wait > 0 {
 			return wait, nil
@@ -163,13 +163,13 @@ func (r *Renewal) renew(ctx context.Context, reg *hubv1.ClusterRegistration, at 
 		}
 		return 0, err
 	}
-	// However short the token lives, and if somebody puts the old one back each time.
+	// However short the token lives, and if a user puts the old one back each time.
 	r.failures.rest(at, issued, token.Apart)
 	return max(notes.RenewIn(r.Clock.Now()), token.Apart), nil
 }
 
 // another asks the cluster for another token of an account, and tries it. It returns raw, the kubeconfig, with that token, or why there
-// is none: what works is never replaced by what may not, since nobody could take that back.
+// is none: what works is never replaced by what may not, since that could not be taken back.
 func (r *Renewal) another(ctx context.Context, config *kubeconfig.Config, account types.NamespacedName, lifetime time.Duration,
 	raw []byte) (out []byte, notes token.Notes, why string) {
 	issued := r.Clock.Now()

@@ -78,7 +78,7 @@ func answersOrMoves() predicate.Predicate {
 	})
 }
 
-// ofTeams lets through that the mirror of a Team goes, or that somebody edits it.
+// ofTeams lets through that the mirror of a Team goes, or that a user edits it.
 func ofTeams() predicate.Predicate {
 	team := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[hubv1.MirrorLabel] == identity.TeamMirror })
 	edited := predicate.Funcs{
@@ -113,7 +113,7 @@ func becomesUsable() predicate.Predicate {
 	}
 }
 
-// asksForRenewal lets through that somebody asks for the renewal of the token in a Secret, or for another lifetime, also by a Secret in the
+// asksForRenewal lets through that a user asks for the renewal of the token in a Secret, or for another lifetime, also by a Secret in the
 // place of one that did not ask, or was not there: its registration has nothing to tell if the token is the same.
 func asksForRenewal() predicate.Predicate {
 	return predicate.Funcs{

@@ -24,7 +24,7 @@ import (
 
 // uses says what a namespace has that needs a token of one cluster.
 type uses struct {
-	// wanted is true if there is a delivery that nobody is deleting, and reported if the hub has reported on one.
+	// wanted is true if there is a delivery that is not being deleted, and reported if the hub has reported on one.
 	wanted, reported bool
 	// objects is true if there are Flux objects, and ofAnother if one was made for another cluster.
 	objects, ofAnother bool
@@ -35,7 +35,7 @@ type uses struct {
 // unauthorized matches what Flux says of an API server that answers 401.
 var unauthorized = regexp.MustCompile(`(?i)\bunauthorized\b|asked for the client to provide credentials`)
 
-// uses looks into a namespace. Anybody who may write there can forge Flux objects, and deliveries but for their status.
+// uses looks into a namespace. A user who may write there can forge Flux objects, and deliveries but for their status.
 func (r *Reconciler) uses(ctx context.Context, reg *hubv1.ClusterRegistration, namespace string) (uses, error) {
 	var u uses
 	key := client.ObjectKeyFromObject(reg)

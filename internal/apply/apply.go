@@ -26,7 +26,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// ErrNotOwned says that an object of that name exists and belongs to somebody else.
+// ErrNotOwned says that an object of that name exists and belongs to another owner.
 var ErrNotOwned = errors.New("an object of that name exists that Chandler did not make")
 
 // ErrOtherCluster says that an object of that name exists and is that of another cluster. It is an ErrNotOwned.
@@ -55,7 +55,7 @@ func FreeFor(ctx context.Context, cache client.Reader, name types.NamespacedName
 }
 
 // Create applies an object that does not exist yet, and returns it as the API server has it. It does not force: if
-// the object exists after all, with fields that somebody else set, the API server reports a conflict. owned then
+// the object exists after all, with fields that another writer set, the API server reports a conflict. owned then
 // tells whether the object is the hub's, since the cache may lag behind the hub's own write. If it is not, Create
 // leaves it alone and returns ErrNotOwned.
 func Create(ctx context.Context, c client.Client, live client.Reader, obj *unstructured.Unstructured, manager string,
@@ -76,7 +76,7 @@ func Create(ctx context.Context, c client.Client, live client.Reader, obj *unstr
 	return Update(ctx, c, obj, manager)
 }
 
-// Update applies an object of the hub's, and overwrites fields that somebody else has set meanwhile. It returns the
+// Update applies an object of the hub's, and overwrites fields that another writer has set meanwhile. It returns the
 // object as the API server has it.
 func Update(ctx context.Context, c client.Client, obj *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
 	u := obj.DeepCopy()
@@ -191,7 +191,7 @@ type documented struct {
 func Documented(c client.Client, docs string) client.Client { return documented{c, docs} }
 
 // Lagged returns whether an error consists only of conflicts. Then the cache was stale, and it will catch up in a
-// moment. Nobody needs to be alerted.
+// moment. It is no reason for an alert.
 func Lagged(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !Lagged(e) })
@@ -199,7 +199,7 @@ func Lagged(err error) bool {
 	return apierrors.IsConflict(err)
 }
 
-// ErrBeingDeleted says that an object is there, and on its way out. Whoever needs it makes it again when it is gone.
+// ErrBeingDeleted says that an object is there, and on its way out. It is made again when it is gone.
 var ErrBeingDeleted = errors.New("is being deleted; it is made again when it is gone")
 
 // Passes returns whether an error consists only of what may be gone at the next try: conflicts, what is still being deleted, and an API

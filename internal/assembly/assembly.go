@@ -92,7 +92,7 @@ type Portion struct {
 	HandedOver map[string]bool
 	// Yields are objects that would stay as they are, but must go: another object has the same workload.
 	Yields map[plan.Key]bool
-	// NotOwned maps each add-on whose release belongs to somebody else to a text that names the owner.
+	// NotOwned maps each add-on whose release belongs to another owner to a text that names the owner.
 	NotOwned map[string]string
 	// Keeps are objects that stay because an add-on is to take them over, and cannot now. The text says that.
 	Keeps map[plan.Key]string
@@ -353,7 +353,7 @@ func (l *Live) isOf(m hubv1.MovedAddon, addon string) bool {
 	return l.Addon == addon && l.Set == identity.LabelValue(m.AddonSet) && l.Key.Namespace == m.Namespace
 }
 
-// foreign returns the HelmRelease of somebody else that has the same Helm release as an object. It returns nil if the
+// foreign returns the HelmRelease of another owner that has the same Helm release as an object. It returns nil if the
 // object exists already, or takes over that HelmRelease.
 func (a *assembler) foreign(o *render.Object, key plan.Key) *Foreign {
 	if o.Release.Name == "" || a.live[key] != nil {

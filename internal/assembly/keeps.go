@@ -12,7 +12,7 @@ import (
 )
 
 // keep finds the objects that an add-on is to take over by movedFrom and cannot now: its rendering fails, another set delivers an add-on of
-// that name, somebody else has its release, or its delivery is withdrawn and comes again. They stay, since a rename asks for no removal.
+// that name, another owner has its release, or its delivery is withdrawn and comes again. They stay, since a rename asks for no removal.
 // Nothing stays for a set that is to leave the cluster.
 func (a *assembler) keep() {
 	for i := range a.in.Deliveries {

@@ -35,7 +35,7 @@ func (a *assembler) link() {
 	}
 }
 
-// find returns the winner of a dependency. It returns false if nobody delivers it on this cluster; then the
+// find returns the winner of a dependency. It returns false if no set delivers it on this cluster; then the
 // dependency is ignored. A name without a set may be that of an add-on that another set delivers here. For a platform's add-on that is no
 // tenant's set: its add-on may never be Ready, and the platform's would wait for it.
 func (a *assembler) find(d *Delivery, ref hubv1.AddonReference) (winner, bool) {
@@ -109,7 +109,7 @@ func (a *assembler) setGate(d *Delivery) string {
 }
 
 // lostAll returns whether other sets deliver all that a delivery would, so that it has nothing to be Ready with. To wait for those
-// sets instead could be to wait for each other: nobody has looked for cycles there.
+// sets instead could be to wait for each other: cycles were not looked for there.
 func (a *assembler) lostAll(d *Delivery) bool {
 	out := &a.out[slices.IndexFunc(a.in.Deliveries, func(o Delivery) bool { return o.Namespace == d.Namespace && o.Name == d.Name })]
 	others := len(out.Wanted) + len(out.HandedOver) + len(out.NotOwned)

@@ -9,7 +9,7 @@
 //
 // A cluster may also answer the probe and not Flux, which waits for some of its first answers without a deadline. The hub sees that
 // Flux has waited for minutes. Then the breaker opens too. It closes when Flux has gone on, or after a while, to try the cluster
-// again: nobody can see of a suspended object whether Flux would get an answer.
+// again: a suspended object does not show whether Flux would get an answer.
 package breaker
 
 import (

@@ -282,7 +282,7 @@ func (c *compiler) fail(overlay, addon, path, format string, args ...any) {
 	c.errs = append(c.errs, Error{Overlay: overlay, Addon: addon, Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// enough is how many problems of a set are found before no more bodies are looked into. Nobody reads them all, and each body may take a
+// enough is how many problems of a set are found before no more bodies are looked into. No author reads them all, and each body may take a
 // second to look into.
 const enough = 100
 

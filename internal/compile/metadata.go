@@ -127,7 +127,7 @@ func (e *OwnEntry) Refuses(value any) string {
 	return ""
 }
 
-// RefusesKey says why nobody may write a label or annotation of that key; "" if people may.
+// RefusesKey says why people may not write a label or annotation of that key; "" if they may.
 func (e *OwnEntry) RefusesKey() string { return metakey.Refusal(e.Key, e.Label) }
 
 // CheckMetadata returns Errors for labels and annotations that the hub does not write. It is apart from Compile for who compiles a

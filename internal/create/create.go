@@ -117,7 +117,7 @@ func selector(spec map[string]any, text string, all bool) error {
 	return nil
 }
 
-// checkURL refuses what is no address, and one with a password in it: whoever may read the object would read that too. The
+// checkURL refuses what is no address, and one with a password in it: all readers of the object would read that too. The
 // error never holds the address of the latter.
 func checkURL(flag, text string, schemes ...string) error {
 	u, err := url.Parse(text)

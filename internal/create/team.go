@@ -83,7 +83,7 @@ func (t Team) Make() ([]*unstructured.Unstructured, error) {
 			return nil, err
 		}
 		if ns == t.Namespace {
-			return nil, fmt.Errorf("hub namespace %q is the Team's own, a platform namespace: whoever writes there reaches every cluster. Name "+
+			return nil, fmt.Errorf("hub namespace %q is the Team's own, a platform namespace: a user who writes there reaches every cluster. Name "+
 				"another one by --team-namespace", ns)
 		}
 		if strings.HasPrefix(ns, "kube-") || ns == metav1.NamespaceDefault {
@@ -135,7 +135,7 @@ func (t Team) spec(hubNamespaces []string) (map[string]any, error) {
 	return spec, nil
 }
 
-// people returns the Role and the RoleBinding of the team's people in a hub namespace; none if nobody is named.
+// people returns the Role and the RoleBinding of the team's people in a hub namespace; none if no person is named.
 func (t Team) people(namespace string) ([]*unstructured.Unstructured, error) {
 	subjects := []any{}
 	for _, s := range []struct {

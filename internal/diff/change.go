@@ -69,7 +69,7 @@ func (c *computing) arrives(p *preview.Pair, s *steps, n *preview.Item) (Change,
 	step, old := s.arriving[n.Key], p.Old.Find(n.Key)
 	if old == nil {
 		if _, failed := p.Old.FailedIn(n.Set, n.Addon); failed {
-			return Change{}, false // nobody knows what is there: a problem says so
+			return Change{}, false // it is not known what is there: a problem says so
 		}
 	}
 	switch {
@@ -157,7 +157,7 @@ func (c *computing) leaves(p *preview.Pair, step plan.Step) Change {
 	out.What, out.Reason, out.old = what(old), c.gone(p, old), old
 	switch step.Verb {
 	case plan.LetGo:
-		out.Kind, out.Reason = LetGo, out.Reason+"; "+step.Reason+", so it stays on the cluster and nobody delivers it"
+		out.Kind, out.Reason = LetGo, out.Reason+"; "+step.Reason+", so it stays on the cluster and no set delivers it"
 	case plan.HandOver, plan.Hold:
 		out.Kind, out.Reason = LetGo, out.Reason+"; "+step.Reason
 	}

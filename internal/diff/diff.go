@@ -53,7 +53,7 @@ type Result struct {
 	Warnings []string `json:"warnings"`
 	// Notes say what was not looked at.
 	Notes []string `json:"notes"`
-	// Unseen are Flux objects that stay as they are, and whose objects nobody could make.
+	// Unseen are Flux objects that stay as they are, and whose objects could not be made.
 	Unseen []Unseen `json:"unseen,omitempty"`
 	// Tried is what the API servers of a sample of clusters make of it, if they were asked.
 	Tried []Tried `json:"tried,omitempty"`
@@ -171,8 +171,8 @@ type Problem struct {
 	Where    string   `json:"where,omitempty"`
 }
 
-// Unseen counts Flux objects that stay as they are with everything that is known of what they refer to, and that nobody could look into for
-// the same reason.
+// Unseen counts Flux objects that stay as they are with everything that is known of what they refer to, and that could not be looked into
+// for the same reason.
 type Unseen struct {
 	Objects int    `json:"objects"`
 	Reason  string `json:"reason"`
@@ -217,7 +217,7 @@ func (r *Result) Quiet() bool {
 type computing struct {
 	cmp *preview.Comparison
 	out *Result
-	// groups are by the changes, problems by what is wrong, warned by what somebody else has to mend, noted by what else is to know, and set
+	// groups are by the changes, problems by what is wrong, warned by what others have to mend, noted by what else is to know, and set
 	// by settings.
 	groups, problems, warned, noted, set *groups
 	guards                               map[string]*losses

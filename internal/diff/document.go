@@ -79,7 +79,7 @@ func document(i *preview.Item) map[string]any {
 	return doc
 }
 
-// ownMetadata returns the labels and annotations that people gave to a Flux object: those that nobody but they may write.
+// ownMetadata returns the labels and annotations that people gave to a Flux object: those that only people may write.
 func ownMetadata(u *unstructured.Unstructured) map[string]any {
 	out := map[string]any{}
 	for field, texts := range map[string]map[string]string{"labels": u.GetLabels(), "annotations": u.GetAnnotations()} {

@@ -17,7 +17,7 @@ import (
 type Guard struct {
 	Set string `json:"set"`
 	// Wanted is how many clusters lose add-ons, or have them reinstalled; Goes, of how many that happens without approval within
-	// the window; Held, how many wait for somebody to approve.
+	// the window; Held, how many wait for an approval.
 	Wanted int `json:"wanted"`
 	Goes   int `json:"goes"`
 	Held   int `json:"held"`

@@ -14,7 +14,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// Mark is at the beginning of the Markdown, by which whoever posts it finds the comment that he posted before.
+// Mark is at the beginning of the Markdown, by which a workflow finds the comment that it posted before.
 const Mark = "<!-- chandler diff -->"
 
 // LeastLength is the shortest Markdown that is of use, in bytes: it has the mark, and a summary.
@@ -67,7 +67,7 @@ type section struct {
 	clusters int
 }
 
-// summary says how much happens, and what needs somebody's attention.
+// summary says how much happens, and what needs attention.
 func summary(r *Result) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "### %s\n\n`%s` → `%s`\n", prose(r.headline()), code(r.From), code(r.To))

@@ -21,7 +21,7 @@ import (
 type Making interface {
 	// Input finds out what a Flux object is made of.
 	Input(*inflate.Object) (*inflate.Input, error)
-	// Objects makes its objects. Nobody changes the result.
+	// Objects makes its objects. No caller changes the result.
 	Objects(*inflate.Input) (*inflate.Result, error)
 }
 
@@ -102,7 +102,7 @@ func object(p *preview.Pair, item *preview.Item) *inflate.Object {
 }
 
 // of returns what a change does to the objects. One of old and next may be nil. Same is true if nothing of what they are made of changes,
-// also where nobody knows what that comes to.
+// also where it is not known what that comes to.
 func (n *insides) of(p *preview.Pair, kind Kind, old, next *preview.Item) (inside *Inside, same bool, troubles []trouble) {
 	sides := [2]side{{item: old}, {item: next}}
 	for i, makes := range []Making{n.makers.Old, n.makers.New} {
@@ -160,7 +160,7 @@ func (n *insides) keep(key string, inside *Inside) {
 	n.order = append(n.order, key)
 }
 
-// keeps returns a change for a Flux object that stays as it is, for inside to look at what it refers to; nil if nobody asks.
+// keeps returns a change for a Flux object that stays as it is, for inside to look at what it refers to; nil if it is not needed.
 func (c *computing) keeps(p *preview.Pair, s *steps, n *preview.Item) *Change {
 	old := p.Old.Find(n.Key)
 	if step := s.arriving[n.Key]; c.insides == nil || old == nil || step.Verb != plan.Keep {

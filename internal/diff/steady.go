@@ -96,7 +96,7 @@ func sortedNames(m map[string]*unstructured.Unstructured) []string {
 	return slices.Sorted(maps.Keys(m))
 }
 
-// versionOf returns the version of Kubernetes that a cluster has; "" if nobody knows.
+// versionOf returns the version of Kubernetes that a cluster has; "" if that is not known.
 func versionOf(registrations ...*hubv1.ClusterRegistration) (version string) {
 	for _, reg := range registrations {
 		if reg != nil && reg.Status.KubernetesVersion != "" {

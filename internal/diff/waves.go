@@ -106,7 +106,7 @@ func (r *Rollout) waves(views []rollout.WaveView) {
 			w.Clusters = append(w.Clusters, m.Key.String())
 		}
 		if len(w.Clusters) == 0 {
-			continue // nobody waits for it
+			continue // the rollout does not wait for it
 		}
 		w.AtOnce = min(v.AtOnce, len(w.Clusters))
 		r.Soak = int64(soak.Seconds())

@@ -153,7 +153,7 @@ func common(a, b string) int {
 	return n
 }
 
-// plain writes a value without the quotes that nobody needs.
+// plain writes a value without the quotes that it does not need.
 func plain(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil && s != "" && !strings.ContainsAny(s, " \t\n\r\"") {

@@ -119,7 +119,7 @@ func credentialsExpire(f *Facts) []Finding {
 		if o == nil {
 			continue
 		}
-		found := Finding{Severity: Warning, Code: credentialExpires, What: status.Count(o.Count, "credential") + " that nobody has renewed: " +
+		found := Finding{Severity: Warning, Code: credentialExpires, What: status.Count(o.Count, "credential") + " that were not renewed: " +
 			"" + reason,
 			Remedy: "put a new kubeconfig into the Secret, or have the hub renew its token (docs/runbooks.md#a-credential-expires)"}
 		if reason == hubv1.ExpiredReason {
@@ -158,7 +158,7 @@ func setsStalled(f *Facts) []Finding {
 		What:   "the hub has not looked at AddonSets for more than ten minutes after they were made",
 		Remedy: "see check Hub: it may not run, or not keep up"})...)
 	return append(out, some(f.Fleet.all(setSources), Finding{Severity: Error, Code: setSources,
-		What:   "AddonSets wait for Flux to read what they pin, so their newest revision reaches nobody",
+		What:   "AddonSets wait for Flux to read what they pin, so their newest revision reaches no cluster",
 		Remedy: "see check Sources"})...)
 }
 
@@ -185,11 +185,11 @@ func setsBehind(f *Facts) []Finding {
 		Remedy: "take the command line of the hub's version, or upgrade the hub: what chandler render and diff show may not be what it makes"})
 }
 
-// setsLeft finds what nobody removes: a member of the break-glass group has deleted the delivery, and its set does not want the cluster any
-// more.
+// setsLeft finds what nothing removes: a member of the break-glass group has deleted the delivery, and its set does not want the cluster
+// any more.
 func setsLeft(f *Facts) []Finding {
 	return some(f.Fleet.all(objectLeft), Finding{Severity: Warning, Code: objectLeft,
-		What:   "Flux objects of the hub have no AddonDelivery, and no set makes it again: Flux goes on with them, and nobody removes them",
+		What:   "Flux objects of the hub have no AddonDelivery, and no set makes it again: Flux goes on with them, and nothing removes them",
 		Remedy: "delete them to uninstall what they brought; suspend them first to leave it on the cluster"})
 }
 

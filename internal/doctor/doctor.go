@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package doctor says what is wrong with a hub, with the Flux beside it and with its fleet, and what to do. It judges facts that
-// somebody else has gathered.
+// another package has gathered.
 package doctor
 
 import (
@@ -16,7 +16,7 @@ type Severity string
 
 // Severities, the worst first.
 const (
-	// Error: something does not work, or somebody gets what he must not get.
+	// Error: something does not work, or a user gets what the user must not get.
 	Error Severity = "ERROR"
 	// Warning: something works and may not for long, or is not as it should be.
 	Warning Severity = "WARNING"

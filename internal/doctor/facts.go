@@ -180,11 +180,11 @@ type Kind struct {
 // Access is who may read Secrets in a platform namespace.
 type Access struct {
 	Read bool
-	// Readers are by namespace, and whoever may in all namespaces is in each.
+	// Readers are by namespace, and a reader of all namespaces is in each.
 	Readers []Reader
 }
 
-// Reader is somebody who may read Secrets.
+// Reader is a user or a group that may read Secrets.
 type Reader struct {
 	Subject rbacv1.Subject
 	// Namespace is a platform namespace; empty for all.

@@ -67,7 +67,7 @@ func (f *Fleet) all(code string) (o Objects) {
 	return o
 }
 
-// late is for how long something may be on its way before somebody should look.
+// late is for how long something may be on its way before a person should look.
 const late = 10 * time.Minute
 
 // Registration takes one cluster.
@@ -146,7 +146,7 @@ func said(name string, c *metav1.Condition) string {
 // underWay are the reasons of Ready for what ends by itself.
 var underWay = []string{hubv1.ProgressingReason, hubv1.AddonsLeavingReason, hubv1.DrainInProgressReason}
 
-// wanted returns whether somebody wants a cluster not to be served, or not to be reachable.
+// wanted returns whether a user wants a cluster not to be served, or not to be reachable.
 func wanted(r *hubv1.ClusterRegistration) bool {
 	suspended := status.IsTrue(r, hubv1.SuspendedCondition) && !hubv1.Tripped(status.Reason(r, hubv1.SuspendedCondition))
 	return suspended || status.IsTrue(r, hubv1.MaintenanceCondition) || !r.DeletionTimestamp.IsZero()

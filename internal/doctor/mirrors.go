@@ -10,7 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-const mirrorRemedy = "whoever reads Secrets there has the fleet (docs/security.md): take the right away, or give it for other " +
+const mirrorRemedy = "a reader of Secrets there has the fleet (docs/security.md): take the right away, or give it for other " +
 	"namespaces only"
 
 func mirrorsSummary(f *Facts) string {
@@ -37,7 +37,7 @@ func (f *Facts) crowd(s rbacv1.Subject) bool {
 	return ok && !f.trusted(ns)
 }
 
-// trusted returns whether whoever runs pods in a namespace has the fleet anyway.
+// trusted returns whether the users who run pods in a namespace have the fleet anyway.
 func (f *Facts) trusted(namespace string) bool {
 	return slices.Contains(append([]string{"kube-system", f.HubNamespace, f.FluxNamespace}, f.PlatformNamespaces...), namespace)
 }

@@ -73,7 +73,7 @@ func policiesUnbound(f *Facts) []Finding {
 			What: "bindings of admission policies do not deny, but only warn or audit", Remedy: "set validationActions: [Deny] in them again"})...)
 }
 
-// policiesDiffer finds policies with other expressions than those of this version, or that trust somebody else than this hub.
+// policiesDiffer finds policies with other expressions than those of this version, or that trust another account than this hub's.
 func policiesDiffer(f *Facts) []Finding {
 	if !f.Policy.Read {
 		return nil

@@ -73,7 +73,7 @@ func rightsMissing(f *Facts) []Finding {
 	}
 	return some(o, Finding{Severity: Error, Code: "RightsMissing",
 		What:   fmt.Sprintf("%s lacks rights that the hub needs", f.Rights.Account),
-		Remedy: "apply config/rbac of the hub's version (with Helm: the chart), and look for a ClusterRoleBinding that somebody has changed"})
+		Remedy: "apply config/rbac of the hub's version (with Helm: the chart), and look for a ClusterRoleBinding that was changed"})
 }
 
 // rightsTooMany finds a hub that may do everything.
@@ -87,7 +87,7 @@ func rightsTooMany(f *Facts) []Finding {
 		Remedy: "take the other bindings of that ServiceAccount away"})
 }
 
-// Reads returns whether rules let somebody read Secrets, and whether they let him do anything at all.
+// Reads returns whether rules allow to read Secrets, and whether they allow anything at all.
 func Reads(rules []rbacv1.PolicyRule) (reads, everything bool) {
 	for _, r := range rules {
 		has := func(list []string, want ...string) bool {

@@ -6,7 +6,7 @@
 // Add-ons create things outside their cluster, such as load balancers and volumes. These go away only if the add-ons
 // are uninstalled while the cluster still runs. A finalizer of ours cannot delay the end of the cluster: Kamaji drops
 // a tenant's database as soon as it sees a deletionTimestamp. So an admission policy denies the deletion itself,
-// somebody asks for a drain, and the hub annotates the origin when the drain is done.
+// a user asks for a drain, and the hub annotates the origin when the drain is done.
 package drain
 
 import (
@@ -29,7 +29,7 @@ const DefaultTimeout = 30 * time.Minute
 const settle = 2 * time.Second
 
 // Requested returns whether a cluster is being drained. Then the hub withdraws all its deliveries, and makes none.
-// The removal guard does not apply, because somebody asked for exactly this, for exactly this cluster.
+// The removal guard does not apply, because a user asked for exactly this, for exactly this cluster.
 func Requested(reg *hubv1.ClusterRegistration) bool {
 	return status.IsTrue(reg, hubv1.DrainingCondition)
 }

@@ -57,7 +57,7 @@ func (c *careful) tries(gvk schema.GroupVersionKind) error {
 	if !asked {
 		err = c.verifier.HasSupport(gvk)
 		if err != nil {
-			err = apierrors.NewBadRequest(fmt.Sprintf("not tried: whoever serves %s in version %s does not say in its OpenAPI that it knows "+
+			err = apierrors.NewBadRequest(fmt.Sprintf("not tried: the server of %s in version %s does not say in its OpenAPI that it knows "+
 				"dryRun, and could write", gvk.GroupKind(), gvk.Version))
 		}
 		c.known[gvk] = err

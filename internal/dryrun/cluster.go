@@ -28,7 +28,7 @@ const (
 	maxAnswer  = 32 << 20
 )
 
-// Connect returns a client for a cluster whose kubeconfig was checked, as the user that Flux impersonates there; "" for nobody. First it
+// Connect returns a client for a cluster whose kubeconfig was checked, as the user that Flux impersonates there; "" for none. First it
 // probes the cluster as the hub does, so that what is wrong is told in the same words. uid is that of the cluster's namespace kube-system,
 // as far as the hub knows it: another cluster is not asked.
 func Connect(ctx context.Context, cfg *kubeconfig.Config, user, uid string) (client.Client, error) {

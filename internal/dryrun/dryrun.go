@@ -43,7 +43,7 @@ type Part struct {
 
 	// crds are what helm-controller applies before all else, and once what of it it applies only where that is not there.
 	crds, once []*unstructured.Unstructured
-	// labels are those of whoever applies it, and helm the annotations of a release.
+	// labels are those of the controller that applies it, and helm the annotations of a release.
 	labels, helm map[string]string
 }
 

@@ -51,7 +51,7 @@ func PartOf(flux *unstructured.Unstructured, release hubv1.HelmReleaseIdentity, 
 	return p
 }
 
-// owned gives an object the marks of whoever applies it.
+// owned gives an object the marks of the controller that applies it.
 func (p *Part) owned(u *unstructured.Unstructured, crd bool) {
 	u.SetLabels(with(u.GetLabels(), p.labels))
 	if p.helm != nil && !crd {

@@ -83,7 +83,7 @@ func (j *job) leaves(live *unstructured.Unstructured, err error) (diff.Outcome, 
 	case meta.IsNoMatchError(cause(err)) || err == nil && live == nil:
 		return "", ""
 	case err != nil:
-		return diff.TriedUnknown, "it goes, and nobody knows whether it is there: " + j.words(err)
+		return diff.TriedUnknown, "it goes, and it is not known whether it is there: " + j.words(err)
 	case left(j.object) != "": // Helm does not delete the objects of hooks with the release
 		return "", ""
 	case live.GetAnnotations()[policyAnnotation] == "keep" || j.object.GetAnnotations()[policyAnnotation] == "keep":
@@ -149,7 +149,7 @@ func clientSide(live *unstructured.Unstructured, manager string) bool {
 	return updated
 }
 
-// failed says what an error means: that Flux would fail too, that something has to be there first, or that nobody knows.
+// failed says what an error means: that Flux would fail too, that something has to be there first, or that it is not known.
 func (j *job) failed(ctx context.Context, err error) (diff.Outcome, string) {
 	u := j.object
 	status := apierrors.APIStatus(nil)

@@ -64,7 +64,7 @@ const (
 	Pending hubv1.AddonState = "Pending"
 	// Ignored: the hub did not make the delivery.
 	Ignored hubv1.AddonState = "Ignored"
-	// Deleted: somebody has deleted the delivery, and its set has not withdrawn it.
+	// Deleted: a user has deleted the delivery, and its set has not withdrawn it.
 	Deleted hubv1.AddonState = "Deleted"
 	// NotHere: a dependency that is not on the cluster.
 	NotHere hubv1.AddonState = "NotHere"

@@ -22,7 +22,7 @@ const (
 	noEffect = "NoEffect"
 )
 
-// ineffective returns the overrides that do not have the effect that somebody intended.
+// ineffective returns the overrides that do not have the effect that their owner intended.
 func (e *explainer) ineffective() []Override {
 	return slices.DeleteFunc(e.overrides(), func(o Override) bool { return o.State == inEffect })
 }

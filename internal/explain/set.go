@@ -34,7 +34,7 @@ type set struct {
 	delivery *hubv1.AddonDelivery
 	// standing says whether the addonset room made the delivery.
 	standing provenance.Verdict
-	// leaving is true if the set has withdrawn the delivery. If somebody else has deleted it, nothing is removed.
+	// leaving is true if the set has withdrawn the delivery. If a user has deleted it, nothing is removed.
 	leaving bool
 	// told is true if nothing is known of the set here but what its delivery says.
 	told bool

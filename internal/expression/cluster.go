@@ -34,7 +34,7 @@ type Cluster struct {
 	PodCIDRs, ServiceCIDRs []string
 	Nodes                  int64
 
-	// Unknown are the fields that nobody knows, by the names that expressions have for them. Reading one is an error
+	// Unknown are the fields that are not known, by the names that expressions have for them. Reading one is an error
 	// (type Unknown).
 	Unknown map[string]Lack
 }
@@ -100,7 +100,7 @@ func newShape[T any](name string) *shape {
 	}
 }
 
-// field adds a field. It is set, for has() and .?, if it is not empty. A number of a cluster is never empty: if nobody knows it, it is
+// field adds a field. It is set, for has() and .?, if it is not empty. A number of a cluster is never empty: if it is not known, it is
 // among those that are unknown, and 0 says that there are none.
 func field[T any](s *shape, name string, t *cel.Type, get func(*T) any) {
 	shapes[s.celType.TypeName()] = s
@@ -148,7 +148,7 @@ func isEmpty(v any) bool {
 	return false
 }
 
-// universe is the types of CEL with the shapes, and without the message types of protobuf: nobody needs to build those
+// universe is the types of CEL with the shapes, and without the message types of protobuf: those need not be built
 // in YAML.
 type universe struct {
 	types.Provider

@@ -22,7 +22,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// eval evaluates an expression, and rewords its error for somebody who writes YAML.
+// eval evaluates an expression, and rewords its error for an author of YAML.
 func (p *part) eval(r *run) (v ref.Val, err error) {
 	defer func() {
 		switch e := recover().(type) {
@@ -212,7 +212,7 @@ var phrases = []struct{ theirs, ours string }{
 
 func notAKey(typ string) string { return "a key of a map cannot be of type " + typ }
 
-// plain rewords what CEL says for somebody who writes YAML and not CEL's source.
+// plain rewords what CEL says for an author of YAML who does not know CEL's source.
 func plain(s string) string {
 	for _, p := range phrases {
 		if strings.Contains(s, p.theirs) {

@@ -158,7 +158,7 @@ func (s *sortedMap) Fold(f traits.Folder) {
 func (p *planner) call(c interpreter.InterpretableCall) (interpreter.Interpretable, error) {
 	node := &call{id: c.ID(), name: c.Function(), args: c.Args()}
 	if !priced(node.name) {
-		return nil, fmt.Errorf("function %q cannot be used here: nobody has said what it costs", node.name)
+		return nil, fmt.Errorf("function %q cannot be used here: its cost is not known", node.name)
 	}
 	switch node.name {
 	case operators.Equals:

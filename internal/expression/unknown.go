@@ -2,15 +2,15 @@
 
 package expression
 
-// Lack says of a field of Cluster that nobody knows it yet.
+// Lack says of a field of Cluster that it is not known yet.
 type Lack struct {
 	// Why says why, and what to do.
 	Why string
-	// Stays is true if nothing brings the fact by itself: somebody has to write something else.
+	// Stays is true if nothing brings the fact by itself: the author has to write something else.
 	Stays bool
 }
 
-// Unknown is the error of an expression that rests on a fact that nobody knows yet. The fact is not 0 or "", because an
+// Unknown is the error of an expression that rests on a fact that is not known yet. The fact is not 0 or "", because an
 // expression would decide as if that were known. has() and .? are no errors: their author says what holds meanwhile.
 //
 // These are errors of CEL and not its unknowns: both come out of && || and ?: the same way, and errors cost those

@@ -24,7 +24,7 @@ const (
 	serviceCIDRs      = "serviceCIDRs"
 )
 
-// unknown returns the facts about a cluster that nobody knows. What a probe found out once stays in the status while the
+// unknown returns the facts about a cluster that are not known. What a probe found out once stays in the status while the
 // cluster does not answer, so it is known.
 func unknown(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, c *expression.Cluster) map[string]expression.Lack {
 	out := map[string]expression.Lack{}
@@ -81,8 +81,8 @@ func unaddressed(asked bool) expression.Lack {
 // inOrigin are the facts that an origin may say as well.
 var inOrigin = map[string]string{kubernetesVersion: "the version", versionParts: "the version", apiServer: "the address of the API server"}
 
-// InFiles says of what is not known about a cluster where somebody who has only files writes it. What nothing brings by
-// itself stays as it is: nobody can write it there.
+// InFiles says of what is not known about a cluster where an author who has only files writes it. What nothing brings by
+// itself stays as it is: it cannot be written there.
 func InFiles(reg *hubv1.ClusterRegistration, c *expression.Cluster) {
 	where := map[string]string{
 		uid: "status.clusterUID", kubernetesVersion: "status.kubernetesVersion", versionParts: "status.kubernetesVersion", nodes: "status.nodes",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package fetch brings the content of Flux sources into a folder, as source-controller does: charts of Helm repositories, Git
-// repositories, and OCI artifacts. It talks to nobody but the address of the source, and to where that one leads.
+// repositories, and OCI artifacts. It talks only to the address of the source, and to where that one leads.
 //
-// Whoever serves a source may be hostile, and so may be whoever wrote its address. So it runs in a process of its own, with bounds of time
+// The server of a source may be hostile, and so may be the author of its address. So it runs in a process of its own, with bounds of time
 // and memory (package sandbox); it bounds what it reads, and it never reaches the metadata service of a cloud.
 package fetch
 

@@ -29,7 +29,7 @@ type Credential struct {
 	Password string `json:"password"`
 }
 
-// Auth are credentials by host, with its port if it has one. Those for a host without TLS have http:// before it: whoever writes the
+// Auth are credentials by host, with its port if it has one. Those for a host without TLS have http:// before it: the author of the
 // address of a source could otherwise have them sent in the clear.
 type Auth map[string]Credential
 
@@ -123,7 +123,7 @@ func newHTTP(auth Auth) *fetching {
 	return h
 }
 
-// allowed refuses addresses that no source has. The metadata service of a cloud gives credentials to whoever asks.
+// allowed refuses addresses that no source has. The metadata service of a cloud gives credentials to each process that asks.
 func allowed(address string) error {
 	actual, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -135,7 +135,7 @@ func allowed(address string) error {
 	return nil
 }
 
-// number matches a host that ends in a number, which is an address to whoever resolves it (URL Standard, 3.5), or nothing.
+// number matches a host that ends in a number, which a resolver takes for an address (URL Standard, 3.5), or nothing.
 var number = regexp.MustCompile(`(?i)^(.*\.)?([0-9]*|0x[0-9a-f]*)\.?$`)
 
 // allowedHost refuses by its name, or as it is written, what allowed refuses. It refuses what only looks like a name: resolvers take
@@ -166,7 +166,7 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme != "http" && r.URL.Scheme != "https" {
 		return nil, fmt.Errorf("%s is not fetched from: http and https are", r.URL.Scheme)
 	}
-	// Where a proxy connects, nobody here sees to which address.
+	// Where a proxy connects, this process does not see to which address.
 	if err := allowedHost(r.URL.Hostname()); err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (h *fetching) get(ctx context.Context, address string, most int64) ([]byte,
 	return raw, nil
 }
 
-// redacted returns an address as it may be shown: somebody may have written a password into it, also into one that does not parse.
+// redacted returns an address as it may be shown: a user may have written a password into it, also into one that does not parse.
 func redacted(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		return u.Redacted()

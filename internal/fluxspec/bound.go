@@ -8,7 +8,7 @@ import "fmt"
 // compares each mistake with all others: without a bound, one set of a tenant would have the hub at work for half an hour.
 const maxValues = 2000
 
-// maxWrong is how many values may be of a wrong type before nothing else is looked for. Whoever mends them hears of the rest.
+// maxWrong is how many values may be of a wrong type before nothing else is looked for. When they are mended, the rest is told.
 const maxWrong = 20
 
 // maxTold is how many problems of a body are told. The hub remembers them for each cluster, and a short expression makes thousands of
@@ -16,7 +16,7 @@ const maxWrong = 20
 const maxTold = 200
 
 // tooMany says that a spec has more values than are checked; nil if it has not. Those of manifests and of a Helm release are objects and
-// values of somebody else's, which no schema of Flux says anything about.
+// values of a chart, which no schema of Flux says anything about.
 func tooMany(kind string, spec map[string]any) []Problem {
 	if kind == ManifestsKind {
 		return nil

@@ -63,7 +63,7 @@ func defaultHelmRelease(d defaulter, addon string) {
 	// cluster.
 	d.set(target, "storageNamespace")
 	d.set(true, "install", "createNamespace")
-	// By default Flux gives up for good after one failure, and somebody would have to reset each cluster by hand.
+	// By default Flux gives up for good after one failure, and a person would have to reset each cluster.
 	for _, action := range []string{"install", "upgrade"} {
 		if _, ok, _ := unstructured.NestedFieldNoCopy(d.body, action, "remediation"); !ok {
 			d.set("RetryOnFailure", action, "strategy", "name")

@@ -2,7 +2,7 @@
 
 // Package fluxspec knows the specs of Flux's HelmRelease and Kustomization. It checks the bodies of an AddonSet
 // against the real Flux types, and fills in the defaults of an add-on. Bodies stay maps, so the hub applies only the
-// fields that somebody wrote and those that are defaulted here.
+// fields that an author wrote and those that are defaulted here.
 package fluxspec
 
 import (

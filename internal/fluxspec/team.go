@@ -89,7 +89,7 @@ func (r *TeamRules) Priority(asked int32) int32 {
 }
 
 // RestrictsSources returns whether the Team says anything about sources. Then an add-on may only refer to sources of its
-// set's spec.sources: nobody can tell from files what another source is.
+// set's spec.sources: files do not tell what another source is.
 func (r *TeamRules) RestrictsSources() bool {
 	return r != nil && (len(r.Allow) > 0 || len(r.Kinds) > 0 || r.RequireVerification)
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What a team would borrow from Flux itself, which serves everybody: its workers, its keys, its identity in a cloud, and its place in
+// What a team would borrow from Flux itself, which serves all teams: its workers, its keys, its identity in a cloud, and its place in
 // the platform's network.
 
 // The bounds of durations. A worker of Flux waits for an add-on for as long as its timeout says, and looks at each at its interval.
@@ -37,7 +37,7 @@ func (r *TeamRules) checkDurations(spec map[string]any) []Problem {
 			text, _, _ := unstructured.NestedFieldNoCopy(spec, strings.Split(field, ".")...)
 			s, ok := text.(string)
 			if d, err := time.ParseDuration(s); ok && err == nil && wrong(d) {
-				out = append(out, Problem{field, r.Refusal("", "Flux's workers are everybody's, so this is %s, and not %s", bound, s)})
+				out = append(out, Problem{field, r.Refusal("", "Flux's workers serve all teams, so this is %s, and not %s", bound, s)})
 			}
 		}
 	}
@@ -152,7 +152,7 @@ func (r *TeamRules) checkProxies(spec map[string]any) []Problem {
 	var out []Problem
 	for _, field := range []string{"proxySecretRef", "sts"} {
 		if filled(spec[field]) {
-			out = append(out, Problem{field, r.Refusal("", "%s may send Flux anywhere; a proxy for everybody is "+
+			out = append(out, Problem{field, r.Refusal("", "%s may send Flux anywhere; a proxy for all is "+
 				"source-controller's own", field)})
 		}
 	}

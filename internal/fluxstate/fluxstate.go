@@ -225,7 +225,7 @@ var fleeting = regexp.MustCompile(`(?:\d+\.\d+\.\d+\.\d+|\[[0-9a-f:]+\]):\d+->|(
 var noNodes = regexp.MustCompile(`(?i)deadline exceeded|time-?d? ?out|not ready|InProgress`)
 
 // NodesGrace is how long an add-on may be progressing before it counts as one that lacks a node. Much of what is delivered
-// runs nothing, and is Ready within seconds: whoever waits for it must not be told that there is nothing to wait for.
+// runs nothing, and is Ready within seconds: a tool that waits for it must not be told that there is nothing to wait for.
 const NodesGrace = 30 * time.Second
 
 // WaitsForNodes returns whether an add-on that is not Ready, and has been progressing for so long, may just lack a node to
@@ -241,7 +241,7 @@ func Addon(before hubv1.AddonStatus, s State, applied int64) (hubv1.AddonState, 
 	current := s.ReadyGeneration == s.Generation && s.Generation == applied
 	switch {
 	case s.Deleting:
-		return hubv1.AddonProgressing, "the Flux object is being deleted by somebody else; it will be made again"
+		return hubv1.AddonProgressing, "the Flux object is being deleted, and not by the hub; it will be made again"
 	case s.Suspended:
 		return hubv1.AddonSuspended, "suspended; `flux resume` lets it go on"
 	case s.Ready == metav1.ConditionTrue && current:

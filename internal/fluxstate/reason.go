@@ -58,7 +58,7 @@ const teamUser = `(?i)user \\?"system:serviceaccount:chandler-([a-z0-9-]{1,63}):
 
 // What it says if Flux impersonates a ServiceAccount: that this one lacks a right, or that Flux may not impersonate it.
 // Flux takes the namespace of its own object (fluxcd/pkg/runtime/client, setImpersonationConfig). A right may also be
-// lacking because the kubeconfig is that of a ServiceAccount. Nobody makes one for "default", which is what Flux's
+// lacking because the kubeconfig is that of a ServiceAccount. No controller makes one for "default", which is what Flux's
 // documentation has the flag say.
 var (
 	accountForbidden = regexp.MustCompile(`(?i)user \\?"system:serviceaccount:([a-z0-9-]{1,63}):(default)\\?" cannot `)

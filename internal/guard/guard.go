@@ -6,7 +6,7 @@
 // A selector with a typo, a script that takes a label off everywhere, an overlay that excludes too much, a renamed
 // release: each is one edit, and each strips a fleet. So only a limited number of a set's clusters may lose something in
 // a window, whatever the cause. A removal counts once, when it is granted. If more removals are wanted, the guard holds all
-// that exceed the limit, until somebody approves exactly these or nobody wants them any more. They do not go by themselves
+// that exceed the limit, until a user approves exactly these or they are not wanted any more. They do not go by themselves
 // when the window is over: then the fleet would be stripped by the morning.
 package guard
 
@@ -65,7 +65,7 @@ type Input struct {
 	Clusters int
 	// Window is the time that the limit is about: WindowOf.
 	Window time.Duration
-	// Approval is the hash that somebody approved; empty for none.
+	// Approval is the hash that a user approved; empty for none.
 	Approval string
 	// Off grants everything.
 	Off bool
@@ -78,7 +78,7 @@ type Verdict struct {
 	Go       []Removal
 	Held     *hubv1.HeldRemovals
 	Removals *hubv1.Removals
-	// Approved is true if Go contains held removals that somebody approved.
+	// Approved is true if Go contains held removals that a user approved.
 	Approved bool
 }
 
@@ -96,7 +96,7 @@ func Decide(in Input) Verdict {
 	}
 	var v Verdict
 	var asked []Removal
-	underWay := sets.New(in.Removals.UnderWay...) // somebody may have approved thousands
+	underWay := sets.New(in.Removals.UnderWay...) // a user may have approved thousands
 	for _, r := range wanted {
 		if len(r.Addons) == 0 || underWay.Has(r.Digest) {
 			v.Go = append(v.Go, r)
@@ -129,7 +129,7 @@ func hash(removals []Removal, since *metav1.Time) string {
 		parts[i] = r.Digest
 	}
 	slices.Sort(parts)
-	if !since.IsZero() { // else an older hub began to hold them, and somebody may have approved that
+	if !since.IsZero() { // else an older hub began to hold them, and a user may have approved that
 		parts = append(parts, since.UTC().Format(time.RFC3339))
 	}
 	return identity.Hash(8, parts...)

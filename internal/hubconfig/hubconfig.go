@@ -84,7 +84,7 @@ type Config struct {
 }
 
 // RulesFor returns the rules for the kubeconfig of a registration. Kamaji and Cluster API write kubeconfigs that name
-// Services of the management cluster. In anybody else's kubeconfig, such a name would lead the hub and Flux to other
+// Services of the management cluster. In a tenant's kubeconfig, such a name would lead the hub and Flux to other
 // programs on the management cluster.
 func (c *Config) RulesFor(reg *hubv1.ClusterRegistration) kubeconfig.Rules {
 	rules := c.Rules

@@ -70,7 +70,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet, namespace string) {
 	f.StringVar(&o.LogLevel, "log-level", "info", "debug, info or error")
 	f.StringVar(&o.LogEncoding, "log-encoding", "json", "json or console")
 	f.StringVar(&o.PprofAddress, "pprof-bind-address", "0",
-		"address of /debug/pprof, 0 for none; whoever reaches it can read the hub's memory")
+		"address of /debug/pprof, 0 for none; a process that reaches it can read the hub's memory")
 }
 
 // Complete checks the flags and returns the configuration.

@@ -37,8 +37,8 @@ func ClusterManager(hubID string) string {
 	return "chandler-" + hubID
 }
 
-// Owned returns whether a profile is a hub's: it names the hub as its cluster manager, and nobody can change that field. An owner is no
-// proof: whoever edits the profile may take it off, or put it on another.
+// Owned returns whether a profile is a hub's: it names the hub as its cluster manager, and that field cannot be changed. An owner is no
+// proof: a user who edits the profile may take it off, or put it on another.
 func Owned(p *inventoryv1alpha1.ClusterProfile, hubID string) bool {
 	return p.Spec.ClusterManager.Name == ClusterManager(hubID)
 }

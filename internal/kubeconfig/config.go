@@ -142,12 +142,12 @@ func (c *Config) openProxy() string {
 	return (&url.URL{Scheme: proxy.Scheme, Host: proxy.Host}).String()
 }
 
-// CheckShared returns why WithToken would show a credential to whoever has the token; nil if it would not. The error is an *Error.
+// CheckShared returns why WithToken would show a credential to the holder of the token; nil if it would not. The error is an *Error.
 func (c *Config) CheckShared() error {
 	proxy, err := url.Parse(c.proxyURL)
 	if err != nil || proxy.User != nil {
 		return &Error{Reason: ReasonProxy, Field: "proxy-url",
-			Message: "holds a user name or password, which nobody else may have; use a proxy that needs none"}
+			Message: "holds a user name or password, which others must not have; use a proxy that needs none"}
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func (c *Config) withToken(token, proxyURL string) (*Config, error) {
 func (c *Config) Fingerprint() string { return c.fingerprint }
 
 // TargetFingerprint is like Fingerprint for server, CA and tls-server-name only: equal values mean the same endpoint,
-// whoever logs in. Different values do not mean different clusters.
+// all who log in. Different values do not mean different clusters.
 func (c *Config) TargetFingerprint() string { return c.targetFingerprint }
 
 // AuthorityFingerprint is a digest of the CA by which the API server proves who it is. Where there is none, or it is
@@ -208,7 +208,7 @@ func (c *Config) Account() (account types.NamespacedName, issued time.Time, ok b
 }
 
 // Retoken returns raw, the kubeconfig that was parsed, with another token in the place of this one. Everything else in it
-// stays as it is. It returns false if that is not all that changes for whoever reads it, if the rules refuse the token, or if the result
+// stays as it is. It returns false if that is not all that changes for its reader, if the rules refuse the token, or if the result
 // is larger than MaxSize.
 func (c *Config) Retoken(raw []byte, token string) ([]byte, *Config, bool) {
 	if c.token == "" {

@@ -85,7 +85,7 @@ var (
 	ruleInsecureTLS = &Rule{
 		Name: "insecure-tls", Reason: ReasonInsecureTLS, Flag: FlagInsecureTLS,
 		Input: "clusters[].cluster.insecure-skip-tls-verify: true",
-		Why: "Whoever sits on the wire gets the credentials of a cluster administrator. Flux ignores the field unless it runs with " +
+		Why: "An attacker on the network gets the credentials of a cluster administrator. Flux ignores the field unless it runs with " +
 			"--insecure-kubeconfig-tls.",
 		Remedy: "give the cluster's CA in certificate-authority-data",
 		lifted: func(r Rules) bool { return r.AllowInsecureTLS },
@@ -127,7 +127,7 @@ var (
 		Name: "service", Reason: ReasonAddress, Flag: FlagServices,
 		Input: "a Service of the management cluster: *.svc, *.svc.*, *.cluster.local, or an address in its Service ranges, also by a name; " +
 			"not for a TenantControlPlane's or Cluster's own kubeconfig",
-		Why:    "Whoever may write a Secret would have the hub and Flux talk to whatever runs beside them.",
+		Why:    "A user who may write a Secret would have the hub and Flux talk to whatever runs beside them.",
 		Remedy: "label the TenantControlPlane or the Cluster, or use an address outside the management cluster",
 		lifted: func(r Rules) bool { return r.AllowServices },
 	}

@@ -10,7 +10,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Handler serves the versions of the chart as a registry does that has nothing else, and no tags: whoever asks has to know a digest
+// Handler serves the versions of the chart as a registry does that has nothing else, and no tags: a client has to know a digest
 // (https://github.com/opencontainers/distribution-spec, "Pull").
 func Handler() http.Handler {
 	mux := http.NewServeMux()

@@ -90,7 +90,7 @@ type Artifact struct {
 	Config, Archive []byte
 }
 
-// Digest returns the digest of the manifest. Whoever fetches by it can be given no other chart, not even by whoever is on the network
+// Digest returns the digest of the manifest. A client that fetches by it can be given no other chart, not even by an attacker on the network
 // between: the manifest names the digest of the archive.
 func (a *Artifact) Digest() string { return digest(a.Manifest) }
 

@@ -25,7 +25,7 @@ import (
 const (
 	// Name is the name of the hub's Deployment and of its ServiceAccount.
 	Name = "chandler"
-	// FluxNamespace is where Flux runs, if nobody says otherwise.
+	// FluxNamespace is where Flux runs, unless a flag says otherwise.
 	FluxNamespace = "flux-system"
 	// teamsOfHub binds the policy about Teams to those of the hub's namespace.
 	teamsOfHub = "chandler-teams-of-hub"

@@ -43,8 +43,8 @@ type There struct {
 	FluxCRDs bool
 }
 
-// Owner returns why the objects of a hub are not for this command to change, and what to do: somebody else applies them. nil if nobody
-// does.
+// Owner returns why the objects of a hub are not for this command to change, and what to do: another tool applies them. nil if no other
+// tool does.
 func Owner(d *appsv1.Deployment) error {
 	if d == nil {
 		return nil

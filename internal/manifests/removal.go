@@ -14,7 +14,7 @@ const (
 	Keep = "keep"
 	// Remove has the hub uninstall the add-ons first, and unregister the clusters.
 	Remove = "remove"
-	// Orphan has the hub let the add-ons go first, and unregister the clusters: what runs stays, and nobody manages it.
+	// Orphan has the hub let the add-ons go first, and unregister the clusters: what runs stays, and nothing manages it.
 	Orphan = "orphan"
 )
 
@@ -50,12 +50,12 @@ func (r Removal) Refuse() error {
   --addons=orphan  what runs on the clusters stays, and is yours to manage; the clusters are unregistered
 docs/uninstall.md has more`, and(r.Fleet))
 	case r.CRDs && !leaves:
-		return errors.New("deleting the CRDs deletes every AddonSet, and nobody knows any more what the Flux objects are for: leave out " +
+		return errors.New("deleting the CRDs deletes every AddonSet, and nothing says any more what the Flux objects are for: leave out " +
 			"--delete-crds, or write --addons=remove or --addons=orphan")
 	case leaves && r.Elsewhere != "":
 		return fmt.Errorf("another hub is on this management cluster, in namespace %s, and the sets are its: write --addons=keep", r.Elsewhere)
 	case leaves && !r.Leads:
-		return fmt.Errorf("no hub leads in namespace %s, so nobody would uninstall an add-on: start the hub first, or write --addons=keep",
+		return fmt.Errorf("no hub leads in namespace %s, so nothing would uninstall an add-on: start the hub first, or write --addons=keep",
 			r.Namespace)
 	case leaves && len(r.Applied) > 0:
 		return fmt.Errorf("Flux applies %s, and would make them again: take them out of Git first, or suspend that Kustomization and take off "+

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metakey says which labels and annotations are somebody's: the marks by which tools know the objects that they own, and the keys
+// Package metakey says which labels and annotations have an owner: the marks by which tools know the objects that they own, and the keys
 // that steer Flux, the hub and other tools. It is pure.
 package metakey
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nearest finds what somebody meant who misspelt a name.
+// Package nearest finds what a user meant who misspelt a name.
 package nearest
 
 import "strings"

@@ -23,13 +23,13 @@ import (
 const (
 	// Outdated: upstream has something that no revision holds.
 	Outdated = "Outdated"
-	// Unknown: nobody knows what upstream has.
+	// Unknown: it is not known what upstream has.
 	Unknown = "Unknown"
 	// Floats: no revision holds it, so Flux brings upstream news to all clusters at once.
 	Floats = "Floats"
 	// UpToDate: the newest revision holds what upstream has.
 	UpToDate = "UpToDate"
-	// Fixed: the set names one version, commit or digest. Nobody looks for newer ones.
+	// Fixed: the set names one version, commit or digest. The hub does not look for newer ones.
 	Fixed = "Fixed"
 )
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pace decides which statuses can wait. If ten add-ons become Ready one after the other, a delivery goes
-// through ten states. Writing all ten helps nobody, and loads the API server in the middle of a fan-out. So a status
+// through ten states. Writing all ten does not help, and loads the API server in the middle of a fan-out. So a status
 // that reports only progress waits for more progress. A status that reports Ready, a failure, a hold or a removal is
 // written at once.
 //
@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	first = 2 * time.Second // for the first status of an object: somebody may be looking for it
+	first = 2 * time.Second // for the first status of an object: a user may be waiting for it
 	later = 5 * time.Second // of a delivery
 	// This is for the counts of a registration. People who want to follow an add-on look at its deliveries.
 	sum = 30 * time.Second

@@ -11,14 +11,14 @@ import (
 const (
 	// window is over what time the turns of a namespace are counted.
 	window = 2 * time.Second
-	// patience is how long a namespace counts as one that waits, after it has asked in vain. Whoever waits asks once a second.
+	// patience is how long a namespace counts as one that waits, after it has asked in vain. A cluster that waits asks once a second.
 	patience = 2 * time.Second
 	// memory is how long a turn is remembered.
 	memory = time.Minute
 )
 
 // Shares divides turns between namespaces, of which there are so many in a second for all of them. While others wait, a namespace gets its
-// equal share and no more. While nobody else waits, it gets all. The zero value is ready for use.
+// equal share and no more. While no other waits, it gets all. The zero value is ready for use.
 type Shares struct {
 	mu      sync.Mutex
 	taken   []taken

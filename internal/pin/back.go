@@ -17,7 +17,7 @@ import (
 
 // Downgrades names the charts that go back to an older version if clusters get the content of one revision in place of another's:
 // Helm takes back neither their CRDs nor what they have done to their data. It sees versions that are written out or pinned; of
-// commits and digests nobody can tell which is older.
+// commits and digests it cannot be told which is older.
 func Downgrades(from, to []byte) ([]string, error) {
 	var versions [2]map[string]string
 	for i, raw := range [][]byte{from, to} {

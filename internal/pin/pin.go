@@ -133,7 +133,7 @@ func Next(in Input) Output {
 		case f.take(out.Pins):
 			changed = changed || f.Needed && f.isNews(in.Present)
 		case f.keep(in.Present, out.Pins):
-		case !f.Needed: // it concerns few clusters, or none: nobody waits for it
+		case !f.Needed: // it concerns few clusters, or none: the revision does not wait for it
 		case f.Why == "" && out.Waits == "":
 			out.Waits = "Flux to read " + f.What
 		case f.Why != "" && !out.Broken:
@@ -211,7 +211,7 @@ func (f *Float) Status(namespace string, pins *compile.Pins) hubv1.FollowedSourc
 	return out
 }
 
-// Recorded returns the pins that a set's status tells of, so that a revision that somebody has deleted can be made again. It does
+// Recorded returns the pins that a set's status tells of, so that a revision that a user has deleted can be made again. It does
 // not tell the data of ConfigMaps.
 func Recorded(sources []hubv1.FollowedSource) *compile.Pins {
 	out := (*compile.Pins)(nil).Clone()

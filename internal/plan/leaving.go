@@ -32,7 +32,7 @@ func (in *Input) removals(leaving []Observed, observed map[Key]*Observed) []Step
 		steps = append(steps, s)
 	}
 	if waiting == len(steps) {
-		// They all wait for each other. The compiler accepts no cycle, so somebody has edited the annotations.
+		// They all wait for each other. The compiler accepts no cycle, so a user has edited the annotations.
 		for i := range steps {
 			steps[i].Verb, steps[i].Reason = Uninstall, "the dependencies form a cycle"
 		}
@@ -67,7 +67,7 @@ func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
 		}
 		to := d.Key.String()
 		switch {
-		case in.Suspend != "": // the other could not be made, and nobody would deliver what this one has let go
+		case in.Suspend != "": // the other could not be made, and nothing would deliver what this one has let go
 			s.Verb, s.Reason = Hold, to+" takes it over when that is over: "+in.Suspend
 		case !in.MayCreate:
 			s.Verb, s.Reason = Hold, to+" takes it over when the cluster has answered"
@@ -123,8 +123,8 @@ func (in *Input) removal(o Observed, after map[string][]*Observed) Step {
 // remove from the new one.
 const ReplacedReason = "the cluster behind the registration is another one now"
 
-// dependants returns the leaving objects by each add-on and set that they were delivered after. Anybody who may write Flux objects in his
-// own namespace can have any number of them leave, so that none is compared with all others.
+// dependants returns the leaving objects by each add-on and set that they were delivered after. A user who may write Flux objects in a
+// namespace can have any number of them leave, so that none is compared with all others.
 func dependants(leaving []Observed) map[string][]*Observed {
 	after := map[string][]*Observed{}
 	for i := range leaving {

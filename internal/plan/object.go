@@ -45,7 +45,7 @@ type Desired struct {
 	MayReinstall bool
 }
 
-// Observed is an existing object: one of the hub's, or one that somebody wrote by hand and that is taken over.
+// Observed is an existing object: one of the hub's, or one that a user wrote by hand and that is taken over.
 type Observed struct {
 	Key   Key
 	Addon string

@@ -142,7 +142,7 @@ func (d *Desired) movesOnto(o *Observed, leaving []Observed) string {
 	return ""
 }
 
-// staying returns the objects that stay, by Helm release. It is made once for all that leave: whoever may write Flux objects in his own
+// staying returns the objects that stay, by Helm release. It is made once for all that leave: a user who may write Flux objects in a
 // namespace can have any number of them leave.
 func (in *Input) staying(leaving []Observed) map[hubv1.HelmReleaseIdentity][]Key {
 	leaves := make(map[Key]bool, len(leaving))
@@ -160,7 +160,7 @@ func (in *Input) staying(leaving []Observed) map[hubv1.HelmReleaseIdentity][]Key
 
 // leaves returns the step for a leaving object whose Helm release another object has too, and that one stays; false
 // if there is none. There should be no two, but a hub may find them. If it were uninstalled, what the other object
-// delivers would go. A tenant's object that nobody delivers does not keep a platform's object from leaving: anybody
+// delivers would go. A tenant's object that no set delivers does not keep a platform's object from leaving: a user
 // may have made it. staying is what that function returned.
 func (in *Input) leaves(o Observed, staying map[hubv1.HelmReleaseIdentity][]Key) (Step, bool) {
 	s := Step{Key: o.Key, Addon: o.Addon}

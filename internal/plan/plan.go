@@ -9,7 +9,7 @@
 // carries out all steps of a plan, and computes the next one when something has changed. A step that waits names what
 // it waits for, and has no other effect.
 //
-//  1. Objects that nobody desires leave.
+//  1. Objects that no delivery desires leave.
 //  2. Each leaving object gets the first of these that applies. A desired object can take its workload over: it is handed
 //     over, as soon as the other one may be created (handOver). Another object has the same Helm release, and stays: it is
 //     handed over as well (leaves). Otherwise package teardown decides, and dependants go first (removal).
@@ -95,7 +95,7 @@ func Compute(in Input) []Step {
 }
 
 // frozen returns the steps that suspend and resume frozen objects. If there is nothing to do, there is no step:
-// nobody knows what such an object should be.
+// it is not known what such an object should be.
 func (in *Input) frozen() []Step {
 	var steps []Step
 	for _, o := range in.Observed {
@@ -246,7 +246,7 @@ func (d *Desired) sameRelease(o *Observed) bool {
 
 // canTakeOver returns whether the workload can go from one object to the other as it is. Flux takes over a Helm
 // release if name and namespaces are the same (helm-controller, DetermineReleaseState), and labels what a
-// Kustomization applies as the new owner's. If the new object applied another folder, or elsewhere, nobody would own
+// Kustomization applies as the new owner's. If the new object applied another folder, or elsewhere, nothing would own
 // what the old one has applied: the new one does not know of it, and does not prune it. The same is true if Flux has
 // installed or applied something else than the old one asks for now.
 func canTakeOver(d Desired, o Observed) bool {
@@ -255,7 +255,7 @@ func canTakeOver(d Desired, o Observed) bool {
 	return d.Key.Kind == o.Key.Kind && d.Release == o.Release && installed && d.Content == o.Content && applied
 }
 
-// upToDate is the rule for skipping a write. The hash alone would miss that somebody edited the spec, and the
+// upToDate is the rule for skipping a write. The hash alone would miss that another writer edited the spec, and the
 // generation alone would miss that the hub's own labels changed. If the generation is older than the one after the
 // hub's last write, it is only the cache that is stale.
 func upToDate(d Desired, o *Observed) bool {

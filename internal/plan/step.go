@@ -8,7 +8,7 @@ type Verb string
 const (
 	// Create it: it does not exist.
 	Create Verb = "Create"
-	// Update it: it differs from what is desired, or somebody else has edited it.
+	// Update it: it differs from what is desired, or another writer has edited it.
 	Update Verb = "Update"
 	// Keep it: there is nothing to do.
 	Keep Verb = "Keep"

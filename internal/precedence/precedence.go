@@ -35,7 +35,7 @@ func Holder(
 }
 
 // rivals returns whether of two registrations that say that they are of one cluster only one may be served. What a
-// cluster says of itself may be a lie: whoever administers one could so get rid of what is delivered to it, or to
+// cluster says of itself may be a lie: the administrator of one could so get rid of what is delivered to it, or to
 // another one. So both have to prove it by the same CA. And outside of the platform namespaces a namespace is a
 // tenant's: who has a way into another tenant's cluster stops nothing that is delivered to it.
 func rivals(a, b *hubv1.ClusterRegistration, platform func(namespace string) bool) bool {
@@ -46,7 +46,7 @@ func rivals(a, b *hubv1.ClusterRegistration, platform func(namespace string) boo
 		return false // what one is named by, a cluster may say of itself
 	}
 	if a.Status.UsesWorkloadIdentity() {
-		return true // both name it alike, and nobody has asked it
+		return true // both name it alike, and it has not been asked
 	}
 	x, y := a.Status.Credential, b.Status.Credential
 	return x != nil && y != nil && x.AuthorityFingerprint != "" && x.AuthorityFingerprint == y.AuthorityFingerprint

@@ -2,7 +2,7 @@
 
 // Package pressure bounds how many writes to an API server are under way at a time. Each 429 response (API priority
 // and fairness) halves the bound, and each write that succeeds raises it a little: additive increase, multiplicative
-// decrease, as in TCP. So the hub needs no rate that somebody has guessed, and does not flood an API server that has
+// decrease, as in TCP. So the hub needs no rate that is guessed, and does not flood an API server that has
 // few seats. client-go retries a rejected request after the time that the server asks for.
 package pressure
 

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// changes is a queue of keys that never blocks whoever adds and holds each key at most once.
+// changes is a queue of keys that never blocks its callers and holds each key at most once.
 type changes struct {
 	out   chan string
 	queue workqueue.TypedInterface[string]

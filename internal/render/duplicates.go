@@ -117,7 +117,7 @@ func (r *renderer) duplicate(a *compile.Addon, layers, body map[string]any) stri
 	raw, err := json.Marshal(body["manifestsFrom"])
 	var from []fluxspec.ManifestsSource
 	if err != nil || json.Unmarshal(raw, &from) != nil {
-		return "" // somebody else tells
+		return "" // the other add-on tells
 	}
 	for _, s := range from {
 		doc, _ := r.document(Ref{s.Kind, s.Name})
@@ -174,7 +174,7 @@ func (c *occurrences) add(ids []ObjectID, at place) string {
 		}
 		what, remedy := id.String(), ". Remove one of them"
 		if first.ref.Kind == "Secret" && at.ref.Kind == "Secret" && first.key != "" && at.key != "" {
-			what = "an object" // its name may be nobody's business
+			what = "an object" // its name may be private
 		}
 		if first.implied != at.implied {
 			remedy = fmt.Sprintf(": what names no namespace goes to %s. Remove one of them", c.target)

@@ -103,7 +103,7 @@ type Document struct {
 	Type string
 	// Binary are those of a Secret's keys whose values are not text.
 	Binary []string
-	// Credential says what a Secret is by which somebody can log in to a cluster; empty if it is none.
+	// Credential says what a Secret is by which its reader can log in to a cluster; empty if it is none.
 	Credential string
 }
 
@@ -186,10 +186,10 @@ type Result struct {
 	Excluded map[string]string
 	// Failed maps each add-on that cannot be rendered to its errors. What runs of it stays.
 	Failed map[string]Errors
-	// Omitted are labels and annotations that no object has here, since nobody can tell their value or it is not allowed. Nothing else is
+	// Omitted are labels and annotations that no object has here, since their value is not known or it is not allowed. Nothing else is
 	// held up by them.
 	Omitted Errors
-	// Unknown are the values that rest on facts about the cluster that nobody knows, and hold a placeholder. Only with Mark.
+	// Unknown are the values that rest on facts about the cluster that are not known, and hold a placeholder. Only with Mark.
 	Unknown []Unknown
 	// Refused are variables and overrides of the cluster's owner that are not allowed or not valid, in the order of
 	// the set. Everything is delivered without them.

@@ -21,7 +21,7 @@ import (
 )
 
 // prepare merges the variables, and finds the overlays and overrides that apply to this cluster. An error holds the
-// whole delivery, because nobody knows what they would have changed.
+// whole delivery, because it is not known what they would have changed.
 func (r *renderer) prepare() error {
 	r.budgets, r.others = newBudgets(), map[string]*scope{}
 	if err := r.readConfigMaps(); err != nil || len(r.out.Missing) > 0 {

@@ -87,8 +87,8 @@ const (
 	maxDependsOnLength = maxDependsOn * (len("set/") + 63 + len(","))
 )
 
-// ParseDependsOn parses what Manifest wrote into DependsOnAnnotation. It returns nothing if that is more than a set can have: somebody else
-// has written it then, and the plan goes through each name of each object that leaves.
+// ParseDependsOn parses what Manifest wrote into DependsOnAnnotation. It returns nothing if that is more than a set can have: another
+// writer has written it then, and the plan goes through each name of each object that leaves.
 func ParseDependsOn(names string) []string {
 	if names == "" || len(names) > maxDependsOnLength || strings.Count(names, ",") >= maxDependsOn {
 		return nil

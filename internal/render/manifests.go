@@ -24,7 +24,7 @@ import (
 
 // mergeObjects merges the objects of a layer into those of the body, by their identity, and adds the others. It
 // returns the rest of the layer, which is merged like any other body. An object that names no namespace is the same as one that
-// names the target namespace, which is home if nobody has written it down.
+// names the target namespace, which is home if the set does not name one.
 func mergeObjects(p *compile.Program, body, layer map[string]any, home string, o merge.Options) (map[string]any, error) {
 	objects, ok := layer["objects"].([]any)
 	if !ok {

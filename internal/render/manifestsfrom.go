@@ -91,7 +91,7 @@ func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (*contents,
 }
 
 // copySecret has the chart make a Secret with the content of another one. What is not text would come out as something else. What
-// somebody can log in to a cluster with is not copied to others: that is never meant, and would give them away.
+// a reader can log in to a cluster with is not copied to others: that is never meant, and would give them away.
 func (c *contents) copySecret(s fluxspec.ManifestsSource, doc *Document, keys []string) error {
 	if !doc.Found {
 		return nil

@@ -122,7 +122,7 @@ func (r *renderer) omit(addon, path, why string) {
 	r.out.Omitted = append(r.out.Omitted, compile.Error{Addon: addon, Path: path, Message: why})
 }
 
-// wear puts labels and annotations on an object; the later ones win. The hub's own stay: nobody may write their keys.
+// wear puts labels and annotations on an object; the later ones win. The hub's own stay: a set may not write their keys.
 func (r *renderer) wear(o *Object, all ...*hubv1.OwnMetadata) {
 	labels, annotations := o.Object.GetLabels(), o.Object.GetAnnotations()
 	for _, own := range all {

@@ -129,7 +129,7 @@ func (r *renderer) kubeConfig() map[string]any {
 // management cluster, also for a remote target. Without the twin it deletes nothing and logs nothing
 // (fluxcd/pkg/runtime/client, CanImpersonate).
 //
-// A team's add-ons come with a token of the Team's ServiceAccount, which may impersonate nobody. The cluster's own
+// A team's add-ons come with a token of the Team's ServiceAccount, which may not impersonate. The cluster's own
 // ServiceAccount is for those who come with its kubeconfig.
 func (r *renderer) impersonate(out *Object, spec map[string]any) error {
 	name, _ := spec["serviceAccountName"].(string)

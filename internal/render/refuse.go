@@ -12,7 +12,7 @@ import (
 )
 
 // Refusal is an override or variable of the cluster's owner that is not allowed or not valid. It is left out, and the
-// add-on is delivered without it. So nobody can keep an add-on away from a cluster, or at an old version, by writing
+// add-on is delivered without it. So an owner cannot keep an add-on away from a cluster, or at an old version, by writing
 // something wrong.
 type Refusal struct {
 	// Addon that is delivered without it; empty if it is the whole set.

@@ -37,7 +37,7 @@ type Object struct {
 	DependsOn []hubv1.AddonReference
 	// Release is set for a HelmRelease.
 	Release hubv1.HelmReleaseIdentity
-	// DefaultRelease is true if Release follows from the add-on's name and body, so that nobody has to store it. It
+	// DefaultRelease is true if Release follows from the add-on's name and body, so that it need not be stored. It
 	// is also true for a Kustomization, which has no release.
 	DefaultRelease bool
 	// Chart is the name of the chart, if Flux would reinstall a release that runs another chart; empty if it would
@@ -69,7 +69,7 @@ type Object struct {
 	sets         []string
 }
 
-// Adopt names a Flux object that somebody wrote by hand.
+// Adopt names a Flux object that a user wrote by hand.
 type Adopt struct{ Kind, Namespace, Name string }
 
 // maxCost bounds what all expressions of a set may cost for one cluster. A single expression may cost a million. A
@@ -133,7 +133,7 @@ type renderer struct {
 	sources   map[string]*Shared // those that have been evaluated: no variable of the cluster has a say in them
 	// referred are the documents of Result.Refs: a set may refer to thousands.
 	referred map[Ref]bool
-	// plain are the set's own labels and annotations that hold no expression; nil until somebody asks.
+	// plain are the set's own labels and annotations that hold no expression; nil until they are needed.
 	plain *hubv1.OwnMetadata
 	// marks are the values of the present attempt that rest on unknown facts, and sourceMarks those of each source.
 	marks       []Unknown
@@ -288,7 +288,7 @@ func (r *renderer) adopt(a *compile.Addon) (*Adopt, Errors) {
 		if err != nil {
 			return nil, Errors{{Addon: a.Name, Path: f.path, Message: err.Error(), Fact: compile.Fact(err)}}
 		}
-		// This is checked before anybody reads the document: a client rejects such a name.
+		// This is checked before the document is read: a client rejects such a name.
 		if what := validation.IsDNS1123Subdomain(text); len(what) > 0 {
 			return nil, Errors{{Addon: a.Name, Path: f.path, Message: fmt.Sprintf("is %q, which no object can be called: %s. Write the name of a "+
 				"%s that is there", text, what[0], adoptable(f.path, out.Kind))}}

@@ -162,7 +162,7 @@ func (p problem) Error() string {
 
 func (p problem) Unwrap() error { return p.err }
 
-// worst returns the problem to tell of: one that somebody has to mend, before a fact that is not known yet.
+// worst returns the problem to tell of: one that a person has to mend, before a fact that is not known yet.
 func worst(problems []problem) problem {
 	for _, p := range problems {
 		if compile.Fact(p.err) == "" {
@@ -198,7 +198,7 @@ type evaluator struct {
 	// evaluated is true once an expression was evaluated.
 	evaluated bool
 	// size is about how many bytes of JSON the results have together. Many expressions may give the same large value,
-	// which is only one until somebody writes it down.
+	// which is only one until the set names it.
 	size int
 }
 

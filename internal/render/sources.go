@@ -25,7 +25,7 @@ type Shared struct {
 	Hash string
 	// InPlace is true if its name does not depend on its content.
 	InPlace bool
-	// Yields is true if an object of that name that somebody else made serves as well, and stays as it is.
+	// Yields is true if an object of that name that the hub has not made serves as well, and stays as it is.
 	Yields bool
 }
 
@@ -186,7 +186,7 @@ func (r *renderer) chartInterval(a *compile.Addon, is any) any {
 	if text, ok := body["interval"].(string); ok && len(errs)+len(e.problems) == 0 {
 		return text
 	}
-	return is // nobody knows what the set says
+	return is // it is not known what the set says
 }
 
 func trim(path string) string { return strings.Trim(path, ".") }

@@ -11,7 +11,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 )
 
-// Unknown is a value that rests on a fact about the cluster that nobody knows.
+// Unknown is a value that rests on a fact about the cluster that is not known.
 type Unknown struct {
 	// Addon has the value, or the source that has it.
 	Addon string

@@ -198,7 +198,7 @@ func (c *Cluster) explain(d *Delivery, a *hubv1.AddonStatus, o *Object) {
 }
 
 // unfetched says of an add-on for which source or chart Flux waits in vain: one that does not exist, or that Flux could not fetch. An
-// add-on for which nothing else happens until somebody mends that is no progress, so it fails when the source has had its time to come.
+// add-on for which nothing else happens until a person mends that is no progress, so it fails when the source has had its time to come.
 func (c *Cluster) unfetched(before, a *hubv1.AddonStatus, o *Object) bool {
 	if a.State != hubv1.AddonProgressing || a.Message == "" { // without a message, Flux speaks of the spec before
 		return false

@@ -25,7 +25,7 @@ type Facts struct {
 	Answered bool
 	// Suspended is the condition that says why the cluster's Flux objects are suspended; nil if they are not.
 	Suspended *metav1.Condition
-	// Leaving is true if the set withdraws the delivery. DeletedByHand is true if somebody else deleted it, and the
+	// Leaving is true if the set withdraws the delivery. DeletedByHand is true if a user deleted it, and the
 	// set does not make it again.
 	Leaving, DeletedByHand bool
 	// Handing says which add-ons of a delivery that leaves another one has now, and has not written yet.
@@ -40,7 +40,7 @@ type Facts struct {
 	WasReady bool
 }
 
-// paused returns whether somebody, or the origin, wants the cluster's objects suspended. A cluster that does not
+// paused returns whether a user, or the origin, wants the cluster's objects suspended. A cluster that does not
 // answer is not paused.
 func (f *Facts) paused() bool {
 	return f.Suspended != nil && !hubv1.Tripped(f.Suspended.Reason)

@@ -3,7 +3,7 @@
 // Package report says what becomes of a delivery's status after a pass of the hub. Its input is what the pass read of
 // the cluster (Cluster, Object), what it rendered and assembled (Delivery), the steps of the plan and their outcomes
 // (Step, Outcome). Its output is one status for each add-on, their counts, the revisions that the cluster has, and the
-// summary for the Ready condition. It is pure: it reads no clock, and asks nobody.
+// summary for the Ready condition. It is pure: it reads no clock, and asks no server.
 //
 // An add-on has one entry, however many objects and steps are about it. Several may be: an add-on that changes its form
 // has a step that removes one object, and a step that waits to create another. The first of these entries counts: that
@@ -34,7 +34,7 @@ func Status(c *Cluster, d *Delivery) (hubv1.AddonDeliveryStatus, status.Summary)
 	}
 	s.AddonCounts = Count(s.Addons)
 	ready := Ready(c.facts(d, &s))
-	unknown := !d.Leaving && (d.Result == nil || d.Frozen && d.hasAnother()) // nobody knows which revision the cluster has
+	unknown := !d.Leaving && (d.Result == nil || d.Frozen && d.hasAnother()) // it is not known which revision the cluster has
 	if ready.Phase == status.Done && !unknown && (s.ReadyRevision != d.Spec.RevisionName || c.startedAgain(d)) {
 		s.ReadyRevision, s.ReadyTime = d.Spec.RevisionName, &now
 		if start := d.Spec.Start; start != nil && now.Before(&start.Time) {

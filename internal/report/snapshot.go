@@ -51,8 +51,8 @@ type Object struct {
 	// Awaited says why the object stays although no delivery wants it: another add-on is to take it over, and cannot be
 	// delivered yet. It is empty for other objects.
 	Awaited string
-	// Lacks is true if it refers to a source or chart that the hub has not made, and does not make now: one that exists is somebody
-	// else's then.
+	// Lacks is true if it refers to a source or chart that the hub has not made, and does not make now: one that exists is not the hub's
+	// then.
 	Lacks bool
 	// Refusal is what Flux says of a source or chart that the object waits for, and that could not be fetched; zero for none.
 	Refusal fluxstate.Refusal
@@ -77,7 +77,7 @@ type Outcome struct {
 	Left string
 	// Err is why the step failed. NotOwned is true if the reason is that the object is not the hub's, and NoMirror if
 	// Flux's credentials for the cluster are not beside the set yet. Passes is true if the next try may succeed, and Conflict if
-	// somebody has just changed the object, so that the next try comes at once.
+	// another writer has just changed the object, so that the next try comes at once.
 	Err                                  error
 	NotOwned, NoMirror, Passes, Conflict bool
 }
@@ -94,8 +94,8 @@ type Delivery struct {
 	// Frozen is true if another version of the hub made the revision. Stays are the add-ons that stay as they are then.
 	Frozen bool
 	Stays  map[string]bool
-	// Leaving is true if the set withdraws the delivery. WantedAgain is true if the set makes it again after somebody
-	// else deleted it, and Abandoned if there is no set or no registration any more to withdraw it.
+	// Leaving is true if the set withdraws the delivery. WantedAgain is true if the set makes it again after another user
+	// deleted it, and Abandoned if there is no set or no registration any more to withdraw it.
 	Leaving, WantedAgain, Abandoned bool
 	// Failed is true if it could not be read or rendered, and the hub tries again. Reason and Why describe that, or why
 	// there is no Result.
@@ -122,7 +122,7 @@ func (d *Delivery) owns(o *Object) bool {
 	return o != nil && o.Delivery == d.Name && o.Key.Namespace == d.Namespace
 }
 
-// holds returns whether an add-on stays as it is, because nobody knows what it should be.
+// holds returns whether an add-on stays as it is, because it is not known what it should be.
 func (d *Delivery) holds(addon string) bool {
 	return assembly.Held(&assembly.Delivery{Result: d.Result, Stays: d.Stays}, addon)
 }

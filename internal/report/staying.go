@@ -19,8 +19,8 @@ import (
 
 // State returns the state of an add-on and a message, from its status before and the state of its object. applied is
 // the object's generation after the hub's last write. stays is true if the hub leaves the object as it is, so that
-// whoever wrote it last, Flux's word counts. That may have been another version of the hub, or this one: its answer may
-// have been lost, or somebody has deleted the delivery since. An object that is older than the hub's last write, as a cache that is behind
+// Flux's word counts, whatever wrote it last. That may have been another version of the hub, or this one: its answer may
+// have been lost, or a user has deleted the delivery since. An object that is older than the hub's last write, as a cache that is behind
 // shows it, says nothing of that write.
 func State(before hubv1.AddonStatus, s fluxstate.State, applied int64, stays bool) (hubv1.AddonState, string) {
 	if stays && applied < s.Generation {
@@ -120,7 +120,7 @@ func (d *Delivery) stayingAs(c *Cluster, o *Object) hubv1.AddonStatus {
 	a.Removal = d.reinstalling(&a, o) // what a version of the hub before this one has begun counts until it is done
 	if d.Abandoned {
 		a.State, a.AppliedGeneration = hubv1.AddonOrphaned, 0
-		a.Message = fmt.Sprintf("its AddonDelivery was deleted by hand while nobody was there to withdraw it; %s is left, and "+
+		a.Message = fmt.Sprintf("its AddonDelivery was deleted by hand while there was no set or registration to withdraw it; %s is left, and "+
 			"Flux goes on with it", o.Key)
 	}
 	return a
@@ -157,7 +157,7 @@ func (d *Delivery) gone(c *Cluster, now []hubv1.AddonStatus) []hubv1.AddonStatus
 
 // orphan returns the status of an add-on that was let go and has no object any more, and false for one that was not.
 // An object that is there, and stays, has not gone: another set of the namespace delivers it now. The hub may have let
-// the add-on go a moment ago, so that its status does not say so yet. Somebody else may have deleted a suspended object, as with its
+// the add-on go a moment ago, so that its status does not say so yet. A user may have deleted a suspended object, as with its
 // namespace.
 func (c *Cluster) orphan(a hubv1.AddonStatus, namespace string) (hubv1.AddonStatus, bool) {
 	k, left, removed := plan.Key{Kind: a.Kind, Namespace: namespace, Name: a.Object}, "", false

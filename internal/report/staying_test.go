@@ -115,7 +115,7 @@ func TestStaying(t *testing.T) {
 		},
 		"Abandoned": {delivery: both(unrendered, func(d *report.Delivery) { d.Abandoned = true }), want: &hubv1.AddonStatus{
 			State: hubv1.AddonOrphaned, Version: "1.0.0",
-			Message: "its AddonDelivery was deleted by hand while nobody was there to withdraw it; HelmRelease flux-system/o is left, and Flux goes on with it",
+			Message: "its AddonDelivery was deleted by hand while there was no set or registration to withdraw it; HelmRelease flux-system/o is left, and Flux goes on with it",
 		}},
 		"Withdrawn":        {delivery: both(unrendered, func(d *report.Delivery) { d.Leaving = true })},
 		"AnotherDeliverys": {delivery: unrendered, object: func(o *report.Object) { o.Delivery = other.Name }},

@@ -105,7 +105,7 @@ func Never(u *unstructured.Unstructured) string {
 		if why := u.GetAnnotations()[hubv1.SuspendedAnnotation]; why != "" {
 			return "the hub keeps it suspended: " + excerpt.Line(why)
 		}
-		return "somebody has suspended it"
+		return "a user has suspended it"
 	}
 	if kind, _, _ := unstructured.NestedString(u.Object, "spec", "type"); u.GetKind() == "HelmRepository" && kind == "oci" {
 		return "Flux reads a HelmRepository of type oci only with its charts"

@@ -61,7 +61,7 @@ func TestLook(t *testing.T) {
 func TestNever(t *testing.T) {
 	for text, want := range map[string]string{
 		`{kind: HelmRelease, spec: {}}`:                                                        "",
-		`{kind: Kustomization, spec: {suspend: true}}`:                                         "somebody has suspended it",
+		`{kind: Kustomization, spec: {suspend: true}}`:                                         "a user has suspended it",
 		`{kind: HelmRepository, spec: {type: oci}}`:                                            "Flux reads a HelmRepository of type oci only with its charts",
 		`{kind: HelmRelease, metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}, spec: {}}`: "it is being deleted",
 	} {

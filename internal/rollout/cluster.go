@@ -37,7 +37,7 @@ type Cluster struct {
 	FailedSince time.Time
 	// Offline is true while it does not answer.
 	Offline bool
-	// Excused says why nobody should wait for it: somebody has paused it, it sleeps, the removal guard holds something, or
+	// Excused says why the rollout should not wait for it: it is paused, it sleeps, the removal guard holds something, or
 	// nothing is delivered there.
 	Excused string
 	// Nodeless says which add-on waits for nodes, since the cluster has none; "" if none does. WithoutNodes is true if it is known
@@ -66,9 +66,9 @@ const (
 	done
 	// failed: it was healthy before, and failed on the revision.
 	failed
-	// skipped: nobody waits for it, and it gets nothing now.
+	// skipped: the rollout does not wait for it, and it gets nothing now.
 	skipped
-	// sickPending, sickRunning: like pending and running, but it was not healthy before. Nobody waits for it if anybody else
+	// sickPending, sickRunning: like pending and running, but it was not healthy before. The rollout does not wait for it if another cluster
 	// can tell whether the revision is good.
 	sickPending
 	sickRunning
@@ -124,8 +124,8 @@ func (p *place) failedTooMany() bool { return p.n[failed] > p.failures(p.fit) }
 // busy returns how many clusters work on the revision.
 func (p *place) busy() int { return p.n[running] + p.n[sickRunning] }
 
-// over returns whether nobody has to wait for a cluster of the wave. If all that could answer were not healthy before,
-// the wave waits for them: nobody else can tell whether the revision is good.
+// over returns whether the wave need not wait for a cluster. If all that could answer were not healthy before,
+// the wave waits for them: no other cluster can tell whether the revision is good.
 func (p *place) over() bool {
 	if p.n[pending]+p.n[running] > 0 {
 		return false
@@ -216,7 +216,7 @@ func (d *deciding) judge(c *Cluster, passed bool) (is state, why string) {
 		return failed, "it has no nodes any more"
 	case on && c.Ready, !on && d.changesNothing(c):
 		return done, ""
-	case on && well && fails: // also if the guard holds something else there, or somebody has suspended it to look
+	case on && well && fails: // also if the guard holds something else there, or a user has suspended it to look
 		return failed, c.Failed
 	case excuse != "", c.Offline && !(on && well):
 		return skipped, ""
@@ -241,7 +241,7 @@ func (d *deciding) judge(c *Cluster, passed bool) (is state, why string) {
 	return sickRunning, ""
 }
 
-// late returns when a cluster that works on the revision is late. The time in which no hub was at work does not count: nobody has told
+// late returns when a cluster that works on the revision is late. The time in which no hub was at work does not count: no status has told
 // Flux of the revision, or seen what came of it.
 func (d *deciding) late(c *Cluster) time.Time {
 	since := c.Start.Time.Time
@@ -257,7 +257,7 @@ func (c *Cluster) lostNodes() bool {
 	return c.Nodeless != "" && c.Start != nil && c.Start.Healthy && !c.Start.WithoutNodes
 }
 
-// excuse says why nobody should wait for a cluster; "" if somebody should. Whoever is Ready on a revision that has not failed
+// excuse says why the rollout should not wait for a cluster; "" if it should. A cluster that is Ready on a revision that has not failed
 // has lost its nodes by something else.
 func (d *deciding) excuse(c *Cluster) string {
 	if c.Excused == "" && !(c.lostNodes() && d.inDoubt(c)) {

@@ -78,7 +78,7 @@ type deciding struct {
 	state        hubv1.RolloutStatus
 	places       []place
 	paused       bool
-	// opened is whether the windows let clusters start now; nil while nobody has asked.
+	// opened is whether the windows let clusters start now; nil until it is needed.
 	opened *bool
 	starts []Start
 	next   time.Time
@@ -111,7 +111,7 @@ func Decide(in Input) Decision {
 	return d.decision()
 }
 
-// retry takes the newest revision off the failed ones if somebody wants it tried again.
+// retry takes the newest revision off the failed ones if a user wants it tried again.
 func (d *deciding) retry() bool {
 	if !d.Orders.retried(d.Revision, d.state.Retried) {
 		return false
@@ -187,7 +187,7 @@ func (d *deciding) look(t time.Time) {
 	}
 }
 
-// place puts the clusters into their waves. A wave has passed by its name: one that somebody has put before others, or renamed,
+// place puts the clusters into their waves. A wave has passed by its name: one that a user has put before others, or renamed,
 // has not.
 func (d *deciding) place() {
 	d.places = d.Strategy.assign(d.Set, d.Clusters)
@@ -217,7 +217,7 @@ func (d *deciding) count() {
 				d.look(d.late(m.Cluster))
 			}
 			if m.is == skipped && m.Revision == d.target && m.Start != nil && m.Start.Healthy && d.excuse(m.Cluster) != "" {
-				// Nobody can tell later whether it failed by itself. So it counts as not healthy from now on.
+				// Later it cannot be told whether it failed by itself. So it counts as not healthy from now on.
 				d.give(m.Cluster, d.target, false, m.Start.Time.Time)
 			}
 		}
@@ -318,7 +318,7 @@ func pauseText(p *hubv1.RolloutPause) string {
 	return text
 }
 
-// idle returns whether no cluster takes part. What nobody has tried passes no wave.
+// idle returns whether no cluster takes part. What no cluster has tried passes no wave.
 func (d *deciding) idle() bool {
 	return !d.complete() && !slices.ContainsFunc(d.places, func(p place) bool { return p.n[skipped] < p.total() })
 }
@@ -407,7 +407,7 @@ func (d *deciding) passes(p *place) bool {
 	}
 	if p.manual && !d.Orders.Approves(d.target, p.name) {
 		d.state.Phase = hubv1.RolloutWaitingForApproval
-		d.state.WaitingFor = fmt.Sprintf("somebody to approve wave %s: `chandler rollout approve`, or annotation %s=%s",
+		d.state.WaitingFor = fmt.Sprintf("an approval of wave %s: `chandler rollout approve`, or annotation %s=%s",
 			p.name, hubv1.ApproveAnnotation, Approval(d.target, p.name))
 		return false
 	}

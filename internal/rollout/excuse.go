@@ -10,11 +10,11 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// excuse is why nobody waits for an add-on.
+// excuse is why a rollout does not wait for an add-on.
 type excuse int
 
 const (
-	// heldBack: somebody holds it back on purpose.
+	// heldBack: it is held back on purpose.
 	heldBack excuse = iota + 1
 	// asking: it asks the removal guard.
 	asking
@@ -24,7 +24,7 @@ const (
 	nodeless
 )
 
-// excuses are the states of an add-on in which nobody waits for it.
+// excuses are the states of an add-on in which a rollout does not wait for it.
 var excuses = map[hubv1.AddonState]excuse{
 	hubv1.AddonSuspended:       heldBack,
 	hubv1.AddonPaused:          heldBack,
@@ -33,8 +33,8 @@ var excuses = map[hubv1.AddonState]excuse{
 	hubv1.AddonWaitingForNodes: nodeless,
 }
 
-// Excused returns whether nobody who waits for a set should wait for a cluster, since an add-on cannot go on there, or nothing
-// can: its origin cannot be read.
+// Excused returns whether a rollout or a tool that waits for a set should not wait for a cluster, since an add-on cannot go on there, or
+// nothing can: its origin cannot be read.
 func Excused(d *hubv1.AddonDelivery) bool {
 	if status.Reason(d, hubv1.ReadyCondition) == hubv1.OriginMissingReason {
 		return true

@@ -33,7 +33,7 @@ func Observe(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) Cluster {
 	if asks := whose(d, asking); c.Excused == "" && asks != "" {
 		c.Excused, c.Asks = asks, true
 	}
-	// The status may be about an older generation: a removal was granted, or somebody deletes the delivery. Of another revision it
+	// The status may be about an older generation: a removal was granted, or a user deletes the delivery. Of another revision it
 	// says neither ReadyRevision, nor a time after the start.
 	c.Ready = ready(d)
 	c.Failed, c.FailedSince = failure(d)
@@ -67,7 +67,7 @@ func Waits(set *hubv1.AddonSet) bool {
 	return is != nil && counts != nil && counts.Waiting > 0 && len(is.Waves) > 0 && is.Phase != hubv1.RolloutDone
 }
 
-// away says why nothing is delivered to a cluster that answers, by its registration: somebody has paused it, or it sleeps.
+// away says why nothing is delivered to a cluster that answers, by its registration: it is paused, or it sleeps.
 func away(reg *hubv1.ClusterRegistration) string {
 	if reason := status.Reason(reg, hubv1.SuspendedCondition); !hubv1.Tripped(reason) {
 		return reason
@@ -130,7 +130,7 @@ func passes(a *hubv1.AddonStatus) bool {
 	return a.State == hubv1.AddonFailed && (a.LastAttempt == hubv1.AttemptUnreached || a.Reason == hubv1.NotWrittenReason)
 }
 
-// pardon says why nobody should wait for a cluster that answers, as far as the hub knows; "" if somebody should.
+// pardon says why the rollout should not wait for a cluster that answers, as far as the hub knows; "" if it should.
 func pardon(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistration) string {
 	if why := away(reg); why != "" {
 		return why

@@ -59,7 +59,7 @@ func (o *Orders) retried(revision, last string) bool {
 	return o.retry != "" && o.retry != last && identity.SameContent(of, revision)
 }
 
-// undone returns the revision that the clusters are to get instead of the given one; "" if nobody wants that. It is about content: what is
+// undone returns the revision that the clusters are to get instead of the given one; "" if no user wants that. It is about content: what is
 // undone stays so if another epoch of the hub renders it.
 func (o *Orders) undone(revision string) (to string, now bool) {
 	parts := strings.Split(o.undo, "/")
@@ -82,7 +82,7 @@ func (o *Orders) Followed(newest string, s *hubv1.RolloutStatus) bool {
 	return newest == s.Revision || Barred(s, newest)
 }
 
-// Approves returns whether somebody lets the wave after the given one begin.
+// Approves returns whether a user lets the wave after the given one begin.
 func (o *Orders) Approves(revision, wave string) bool {
 	return o.approved[Approval(revision, wave)]
 }

@@ -12,7 +12,7 @@ import (
 
 // record is what must outlive the status of a set. A backup keeps it with the set.
 type record struct {
-	// Set is its namespace/name. Somebody may make another one of its manifest.
+	// Set is its namespace/name. A user may make another one of its manifest.
 	Set       string       `json:"set"`
 	Completed string       `json:"completed,omitempty"`
 	Time      *metav1.Time `json:"completedTime,omitempty"`
@@ -32,7 +32,7 @@ func Record(set string, s *hubv1.RolloutStatus) string {
 }
 
 // Recall returns the state that a decision is made from: the one in the status or, if that is lost, what was kept of it. What
-// somebody has written there by hand is taken as it is: who may do that may as well change the set.
+// a user has written there is taken as it is: that user may as well change the set.
 func Recall(set string, s *hubv1.RolloutStatus, kept string) *hubv1.RolloutStatus {
 	r := record{}
 	if s != nil && s.Revision != "" || kept == "" || json.Unmarshal([]byte(kept), &r) != nil || r.Set != set {

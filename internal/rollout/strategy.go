@@ -29,7 +29,7 @@ const Deadline = 30 * time.Minute
 // Strategy is a checked spec.rollout.
 type Strategy struct {
 	atOnce bool
-	// implied is true if the set has no rollout block. usual is true if nobody has named waves, so that the usual ones go for a fleet
+	// implied is true if the set has no rollout block. usual is true if the set names no waves, so that the usual ones go for a fleet
 	// of some size.
 	implied, usual bool
 	waves          []wave
@@ -48,10 +48,10 @@ type wave struct {
 	manual                            bool
 }
 
-// few is up to how many clusters get a revision at once if nobody has named waves: one cluster has nothing to go before.
+// few is up to how many clusters get a revision at once if the set names no waves: one cluster has nothing to go before.
 const few = 1
 
-// usualWaves are those of a fleet if nobody has named any: one cluster, a quarter, the rest.
+// usualWaves are those of a fleet if the set names none: one cluster, a quarter, the rest.
 func usualWaves() []hubv1.Wave {
 	one, quarter := intstr.FromInt32(1), intstr.FromString("25%")
 	return []hubv1.Wave{{Name: "first", Size: &one}, {Name: "quarter", Size: &quarter}}
@@ -108,7 +108,7 @@ func New(spec *hubv1.Rollout) (*Strategy, error) {
 // AtOnce returns whether all clusters get a new revision at once.
 func (s *Strategy) AtOnce() bool { return s.atOnce }
 
-// Alone returns whether the only cluster gets a new revision without a wave, because nobody has said how it goes.
+// Alone returns whether the only cluster gets a new revision without a wave, because the set does not say how it goes.
 func (s *Strategy) Alone() bool { return s.atOnce && s.usual }
 
 // For returns the strategy for a fleet of some clusters: the usual waves are for two or more. A rollout that has begun in waves goes on in
@@ -122,7 +122,7 @@ func (s *Strategy) For(clusters int, state *hubv1.RolloutStatus) *Strategy {
 	return &out
 }
 
-// Chosen returns whether somebody has chosen waves for the set, so that it says what they do not hold back.
+// Chosen returns whether an author has chosen waves for the set, so that it says what they do not hold back.
 func (s *Strategy) Chosen() bool { return !s.implied && !s.atOnce }
 
 // Pins returns whether upstream news becomes a revision of the set.

@@ -27,9 +27,9 @@ type ClusterView struct {
 	*Cluster
 	// State is Pending, Running, Done, Failed or Skipped.
 	State string
-	// Why says why it failed, or why nobody waits for it.
+	// Why says why it failed, or why the rollout does not wait for it.
 	Why string
-	// Later is true if it gets the revision after the others of its wave, though nobody waits for it.
+	// Later is true if it gets the revision after the others of its wave, though the rollout does not wait for it.
 	Later bool
 }
 
@@ -92,7 +92,7 @@ func (d *deciding) ofAll(c *Cluster) (is state, why string) {
 	return pending, ""
 }
 
-// pardoned says why nobody waits for a cluster.
+// pardoned says why the rollout does not wait for a cluster.
 func (d *deciding) pardoned(m *member, is state) string {
 	switch excuse := d.excuse(m.Cluster); {
 	case is == skipped && excuse != "":
@@ -143,7 +143,7 @@ func Listed(revision string, list []string) bool {
 	return slices.ContainsFunc(list, func(r string) bool { return identity.SameContent(r, revision) })
 }
 
-// Undone returns the revision that the clusters get instead of the newest one, by order; "" if nobody wants that.
+// Undone returns the revision that the clusters get instead of the newest one, by order; "" if no user wants that.
 func (o *Orders) Undone(newest string) string {
 	to, _ := o.undone(newest)
 	return to

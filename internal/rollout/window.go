@@ -46,7 +46,7 @@ func newWindow(in hubv1.RolloutWindow) (window, error) {
 }
 
 // open returns whether a window is open at a time, and otherwise when the next one opens; zero if none does any more. Without
-// windows, it is always open. It looks at one opening of each window, however many there are: anybody who writes a set says
+// windows, it is always open. It looks at one opening of each window, however many there are: each author of a set says
 // how often one opens, and for how long.
 func open(windows []window, now time.Time) (isOpen bool, opens time.Time) {
 	for _, w := range windows {

@@ -141,7 +141,7 @@ var anchors = map[string]string{
 	hubv1.NotWrittenReason: hubErrors,
 }
 
-// Of returns the heading of the page that says what to do about a reason, as an anchor; "" if a reason needs nobody.
+// Of returns the heading of the page that says what to do about a reason, as an anchor; "" if a reason needs no person.
 func Of(reason string) string { return anchors[reason] }
 
 // Reasons returns the reasons that need a person, each with its anchor.
@@ -166,7 +166,7 @@ func Plain(message string) string {
 }
 
 // Add returns a message that ends with the address of the runbook for a reason, and has no other one. docs is where the pages are; if it
-// is empty, or the reason needs nobody, there is no address.
+// is empty, or the reason needs no person, there is no address.
 func Add(docs, reason, message string) string {
 	message = Plain(message)
 	anchor := Of(reason)

@@ -129,7 +129,7 @@ func registration(reg *hubv1.ClusterRegistration) Registration {
 	return out
 }
 
-// known keeps what expressions can read; of a Secret that is its labels and what is the hub's: nobody knows what tools keep in
+// known keeps what expressions can read; of a Secret that is its labels and what is the hub's: it is not known what tools keep in
 // the annotations of one.
 func known(u *unstructured.Unstructured) map[string]any {
 	out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind()}}
@@ -168,7 +168,7 @@ func Read(name string, raw []byte) (*Snapshot, error) {
 	}
 	converted, err := yaml.YAMLToJSON(raw)
 	if err != nil {
-		return nil, nil //nolint:nilerr // several documents, or none: whoever reads it next says what is wrong
+		return nil, nil //nolint:nilerr // several documents, or none: its next reader says what is wrong
 	}
 	var is metav1.TypeMeta
 	if utiljson.Unmarshal(converted, &is) != nil || is.Kind != Kind {

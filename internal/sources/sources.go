@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sources gets the charts and folders that the Flux sources of a fleet hold: from copies that somebody has, or by a fetch in a
+// Package sources gets the charts and folders that the Flux sources of a fleet hold: from copies on disk, or by a fetch in a
 // process of its own. Each is fetched once.
 package sources
 
@@ -56,7 +56,7 @@ func New() (*Store, error) {
 // Close ends the process that fetches, and removes what was fetched.
 func (s *Store) Close() {
 	s.box.Close()
-	_ = os.RemoveAll(s.Dir) // what is left there is nobody's
+	_ = os.RemoveAll(s.Dir) // what is left there has no owner
 }
 
 // Local reads where there are copies of what sources have, each written as KIND/NAMESPACE/NAME=PATH. flag is the flag they are written by.

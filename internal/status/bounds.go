@@ -61,7 +61,7 @@ func said(message string) string { return excerpt.Of(runbook.Plain(message), Max
 func note(message string) string { return excerpt.Of(runbook.Plain(message), MaxNote) }
 
 // AddRunbooks ends the message of each condition that needs a person with the address of its runbook. docs is where the pages are.
-// Whoever writes a status calls it after Bound.
+// The writer of a status calls it after Bound.
 func AddRunbooks(o Object, docs string) {
 	conditions := *o.GetConditions()
 	for i := range conditions {

@@ -29,9 +29,9 @@ type Phase int
 const (
 	// Done is kstatus Current: Ready=True.
 	Done Phase = iota
-	// Working is kstatus InProgress: Ready=False and Reconciling=True. The state will change without anybody's help.
+	// Working is kstatus InProgress: Ready=False and Reconciling=True. The state will change without help.
 	Working
-	// Broken is Ready=False without Reconciling: something failed and is tried again, or somebody has to look.
+	// Broken is Ready=False without Reconciling: something failed and is tried again, or a person has to look.
 	Broken
 	// Stalled is kstatus Failed: Ready=False and Stalled=True. Only an edit of the object's spec helps.
 	Stalled

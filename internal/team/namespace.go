@@ -52,7 +52,7 @@ func (r *reserved) mayBecome(prefix string) bool {
 
 // checkName returns what is wrong with the name of a namespace; "" if nothing is.
 //
-// What an expression gives differs from cluster to cluster, and nobody checks it there: the labels, annotations and
+// What an expression gives differs from cluster to cluster, and it is not checked there: the labels, annotations and
 // variables of a cluster may be its owner's. "<< cluster.labels.app >>" would make a team the admin of kube-system
 // on every cluster with the label app=kube-system. So a name with expressions must begin with a text of its own. What
 // a name begins with stays, whatever the expressions give. If no reserved name begins with that text, and that text

@@ -14,7 +14,7 @@ import (
 )
 
 // Rights names the delivery that brings a Team's rights to a cluster. It is in the Team's own namespace, which is the
-// platform's, so nobody in the team can forge it.
+// platform's, so no member of the team can forge it.
 func Rights(t *match.Team, reg types.NamespacedName) types.NamespacedName {
 	return types.NamespacedName{Namespace: t.Namespace, Name: identity.Delivery(SetName(t.Name), reg)}
 }

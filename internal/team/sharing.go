@@ -51,8 +51,8 @@ func Shared(t *hubv1.Team, all []hubv1.Team, clusters []hubv1.ClusterRegistratio
 }
 
 // Yield returns the spec of a Team's AddonSet, with the namespaces that other Teams name left on the clusters by Helm, whatever becomes of
-// this one. While another Team has a namespace of its, the Team stays as it is, and whoever then deletes it, or selects other clusters, as
-// it is told to, would delete what is the other's by now.
+// this one. While another Team has a namespace of its, the Team stays as it is, and a user who then deletes it, or selects other clusters,
+// as it is told to, would delete what is the other's by now.
 func Yield(t *hubv1.Team, spec *hubv1.AddonSetSpec, all []hubv1.Team, platform func(namespace string) bool) (*hubv1.AddonSetSpec, error) {
 	out := spec.DeepCopy()
 	for i := range out.Addons {

@@ -45,7 +45,7 @@ func OfSet(set string) (team string, ok bool) {
 }
 
 // AccountNamespace returns the namespace, on each of the team's clusters, of the team's ServiceAccount. The team has
-// no rights there: whoever has role edit or admin in the namespace of a ServiceAccount may request tokens for it.
+// no rights there: a user who has role edit or admin in the namespace of a ServiceAccount may request tokens for it.
 func AccountNamespace(team string) string { return accountPrefix + team }
 
 // Claims returns the hub namespaces that a Team claims.
@@ -57,7 +57,7 @@ func Claims(t *hubv1.Team) []string {
 }
 
 // Of returns the Team that governs a namespace; nil if none does. all may hold Teams of any namespace, and only those
-// in platform namespaces count. Nobody governs a platform namespace. Of several Teams that claim a namespace, the
+// in platform namespaces count. No Team governs a platform namespace. Of several Teams that claim a namespace, the
 // oldest governs it.
 //
 // A Team that is being deleted, or that Check refuses, governs as before. Otherwise its namespaces would be without

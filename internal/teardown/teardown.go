@@ -68,7 +68,7 @@ type RegistrationFacts struct {
 	NamespaceDeleted bool
 	// KindDeleted is true if the CRD of registrations is being deleted, and every registration with it.
 	KindDeleted bool
-	// Forced is true if somebody wants it to go, whatever it waits for.
+	// Forced is true if a user wants it to go, whatever it waits for.
 	Forced bool
 	// Other says which other registration of the same cluster stays, and is served next; empty for none.
 	Other string
@@ -90,7 +90,7 @@ func Registration(f RegistrationFacts) Decision {
 	case f.Origin == OriginWanted && !f.NamespaceDeleted:
 		return Decision{Recreate, "its origin still says that it is registered"}
 	case f.Forced:
-		return Decision{LetGo, "somebody forces it"}
+		return Decision{LetGo, "a user forces it"}
 	case f.shared():
 		return Decision{LetGo, f.Other}
 	case f.NamespaceDeleted:
@@ -134,7 +134,7 @@ func Deleted(f OriginFacts) bool {
 type Facts struct {
 	// RegistrationFound is false if the registration does not exist.
 	RegistrationFound bool
-	// LetGo says why the registration lets everything go, because its cluster goes or somebody forces it; empty if it does not.
+	// LetGo says why the registration lets everything go, because its cluster goes or a user forces it; empty if it does not.
 	LetGo string
 	// Reachable is true if the cluster answered the last probe.
 	Reachable bool
@@ -162,7 +162,7 @@ type Facts struct {
 	Guarded bool
 }
 
-// DeletedSuspended says why an add-on is an orphan whose Flux object somebody else has deleted: Flux removes nothing of what is suspended.
+// DeletedSuspended says why an add-on is an orphan whose Flux object a user has deleted: Flux removes nothing of what is suspended.
 const DeletedSuspended = "its Flux object was deleted, and Flux has not removed it: it was suspended"
 
 // Addon decides how an add-on leaves a cluster.
@@ -219,7 +219,7 @@ func Wait(f Facts) time.Duration {
 	return f.Grace - f.waited()
 }
 
-// settling is how much longer a removal waits for something that may take the add-on over. While no hub was at work, nobody has seen what
+// settling is how much longer a removal waits for something that may take the add-on over. While no hub was at work, it was not seen what
 // came. What Flux uninstalls already waits for nothing.
 func (f Facts) settling() time.Duration {
 	since := f.Since

@@ -39,7 +39,7 @@ func Of(c *kubeconfig.Config, answer time.Time) Said {
 	return Said{Expires: answer}
 }
 
-// Expiry returns when a token counts as expired, by the clock of whoever has asked for it, for a lifetime. How long it lives is the
+// Expiry returns when a token counts as expired, by the clock of the process that asked for it, for a lifetime. How long it lives is the
 // time between the two that it says of itself: if the clock of the cluster is wrong, that is the same. The cluster may lie: a token
 // that seemed to last for years would not be renewed, and one that seemed to be over would be all the time.
 func Expiry(asked time.Time, says Said, lifetime time.Duration) time.Time {
@@ -57,14 +57,14 @@ func RenewIn(issued, expires, now time.Time) time.Duration {
 	return max(issued.Add(after).Sub(now), 0)
 }
 
-// Notes say of a token that lies in a Secret when it was asked for, by the clock of whoever asked, and when it expires.
+// Notes say of a token that lies in a Secret when it was asked for, by the clock of the process that asked, and when it expires.
 type Notes struct {
 	Issued, Expires time.Time
 	// Fingerprint is that of the kubeconfig with the token.
 	Fingerprint string
 }
 
-// RenewIn returns after how long the token is renewed. Whoever may write the Secret may write the notes: they count within what a token
+// RenewIn returns after how long the token is renewed. A user who may write the Secret may write the notes: they count within what a token
 // may be asked for.
 func (n Notes) RenewIn(now time.Time) time.Duration {
 	return RenewIn(n.Issued, Expiry(n.Issued, Said{n.Issued, n.Expires}, Longest), now)
@@ -80,7 +80,7 @@ func (n Notes) Annotations() map[string]string {
 }
 
 // NotesOf reads the notes of a Secret about a kubeconfig. It returns false if they are not about that one, or cannot be
-// true: whoever may write the Secret may write them.
+// true: a user who may write the Secret may write them.
 func NotesOf(annotations map[string]string, fingerprint string, now time.Time) (Notes, bool) {
 	n := Notes{Fingerprint: fingerprint}
 	var err, err2 error

@@ -24,7 +24,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
-// idle is after how long a list that nobody asks for is not followed any more. An open page asks more often than that.
+// idle is after how long a list that no page asks for is not followed any more. An open page asks more often than that.
 const idle = 2 * time.Minute
 
 // followed is a client that reads a list once, and from then on watches it: who asks for it again gets what is known. So an open page
@@ -151,7 +151,7 @@ func (f *followed) begin(ctx context.Context, key string, objects map[client.Obj
 	opts []client.ListOption) {
 	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion(), AllowWatchBookmarks: true}}
 	of := list.DeepCopyObject().(client.ObjectList)
-	watching, stop := context.WithCancel(context.WithoutCancel(ctx)) // it outlives the page, and ends when nobody asks any more
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx)) // it outlives the page, and ends when no page asks any more
 	w, err := f.Watch(watching, of, append(slices.Clone(opts), from)...)
 	if err != nil {
 		stop()
@@ -169,7 +169,7 @@ func (f *followed) begin(ctx context.Context, key string, objects map[client.Obj
 	go f.run(watching, key, l, w)
 }
 
-// run takes what a watch tells until it ends, or nobody asks for the list any more.
+// run takes what a watch tells until it ends, or no page asks for the list any more.
 func (f *followed) run(ctx context.Context, key string, l *followedList, w watch.Interface) {
 	defer l.stop()
 	defer w.Stop()

@@ -81,7 +81,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pause waits for a change, or for a time; it returns false if nobody listens any more.
+// pause waits for a change, or for a time; it returns false if the browser has gone.
 func pause(ctx context.Context, changed <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -118,7 +118,7 @@ func (s *Server) rollout(r *http.Request) (*content, error) {
 		Trail: []crumb{{"Sets and rollouts", "/sets"}}}, nil
 }
 
-// wish reads what somebody wants from the address, or from a form.
+// wish reads what a user wants from the address, or from a form.
 func wish(r *http.Request) view.Wish {
 	get := func(key string) string { return excerpt.Cut(excerpt.Line(r.FormValue(key)), 2048) } // what was seen has up to four long names
 	return view.Wish{Verb: r.PathValue("verb"), Wave: get("wave"), To: get("to"), Reason: get("reason"), Until: get("until"),
@@ -186,8 +186,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, problem error, a
 	s.write(w, r, c)
 }
 
-// errMeanwhile is for somebody else's change between reading and writing.
-var errMeanwhile = errors.New("somebody else has changed it meanwhile: nothing is changed. Look again")
+// errMeanwhile is for another writer's change between reading and writing.
+var errMeanwhile = errors.New("it has been changed meanwhile: nothing is changed. Look again")
 
 // order gives an order: what was confirmed, to the set as it was seen then.
 func (s *Server) order(r *http.Request) error {
@@ -214,7 +214,7 @@ func (s *Server) order(r *http.Request) error {
 func (s *Server) patch(ctx context.Context, set *hubv1.AddonSet, patch map[string]any, lines []string) error {
 	key := client.ObjectKeyFromObject(set)
 	if patch != nil {
-		// The set as it was read: what somebody else orders meanwhile is not overwritten.
+		// The set as it was read: what another user orders meanwhile is not overwritten.
 		metadata, _ := patch["metadata"].(map[string]any)
 		if metadata == nil {
 			metadata = map[string]any{}

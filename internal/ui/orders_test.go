@@ -26,7 +26,7 @@ func waiting() *view.Fleet {
 	s := f.Sets[0]
 	s.Spec.Rollout = &hubv1.Rollout{Waves: []hubv1.Wave{{Name: "canary", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{hubv1.NameLabel: "cluster-0000"}}, Approval: "Manual"}}}
 	r := s.Status.Rollout
-	r.Phase, r.Wave, r.CompletedRevision, r.WaitingFor = hubv1.RolloutWaitingForApproval, "canary", "cert-manager-1111111111-e3", "somebody to approve wave canary"
+	r.Phase, r.Wave, r.CompletedRevision, r.WaitingFor = hubv1.RolloutWaitingForApproval, "canary", "cert-manager-1111111111-e3", "an approval of wave canary"
 	r.Waves = []hubv1.WaveStatus{{Name: "canary", Total: 1, Done: 1}, {Name: "rest", Total: 19}}
 	for _, d := range f.Deliveries[2:] {
 		if d.Spec.AddonSetRef.Name == s.Name {
@@ -174,7 +174,7 @@ func TestARolloutIsShown(t *testing.T) {
 	f := waiting()
 	s := serve(t, f, f.Sets[0])
 	_, body, _ := s.get("/sets/flux-system/cert-manager")
-	for _, want := range []string{"WaitingForApproval", "somebody to approve wave canary", `aria-current="step"`, "1 done", "order/approve", "order/pause", "cluster-0019"} {
+	for _, want := range []string{"WaitingForApproval", "an approval of wave canary", `aria-current="step"`, "1 done", "order/approve", "order/pause", "cluster-0019"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("it does not say %q", want)
 		}

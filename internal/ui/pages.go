@@ -146,7 +146,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, c *content) {
 	if c.Code != 0 {
 		w.WriteHeader(c.Code)
 	}
-	// Texts of other people may turn lines round, or move a cursor where somebody copies them to.
+	// Texts of other people may turn lines round, or move a cursor where a user pastes them.
 	_, _ = io.WriteString(w, excerpt.VisibleLines(out.String()))
 }
 

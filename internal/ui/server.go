@@ -85,7 +85,7 @@ func random() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// URL is the address that lets a browser in, as often as somebody opens it.
+// URL is the address that lets a browser in, as often as it is opened.
 func (s *Server) URL() string { return "http://" + s.Address + "/?token=" + s.token }
 
 // ticketFor is how long a browser may take to start.
@@ -147,7 +147,7 @@ func (s *Server) protect(next http.Handler) http.Handler {
 		setHeaders(w.Header())
 		token := r.URL.Query().Get("token")
 		switch {
-		case !s.ourHost(r.Host): // a name of somebody else's that leads here
+		case !s.ourHost(r.Host): // another site's name that leads here
 			s.deny(w, http.StatusMisdirectedRequest, "This is not the address that chandler ui printed.")
 		case r.Header.Get("Origin") != "" && r.Header.Get("Origin") != "http://"+r.Host:
 			s.deny(w, http.StatusForbidden, "Another page may not ask for this.")
@@ -191,7 +191,7 @@ func (s *Server) ordered(w http.ResponseWriter, r *http.Request) bool {
 // enter gives a browser its cookie, and leads it to the page without the token.
 func (s *Server) enter(w http.ResponseWriter, r *http.Request, token string) {
 	if !s.takes(token) {
-		s.deny(w, http.StatusUnauthorized, "This token lets nobody in. Open the address that chandler ui printed last.")
+		s.deny(w, http.StatusUnauthorized, "This token is not valid. Open the address that chandler ui printed last.")
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: s.cookie, Value: s.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
@@ -222,7 +222,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	}()
 	err := server.Serve(listener)
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // somebody ended it
+		return nil //nolint:nilerr // a user ended it
 	}
 	return err
 }

@@ -169,7 +169,7 @@ func serve(t *testing.T, f *view.Fleet, objects ...client.Object) *served {
 	}
 	s.Client = &http.Client{Jar: jar, Timeout: 20 * time.Second} // also of a stream
 	if code, _, _ := s.get(strings.TrimPrefix(s.server.URL(), s.base)); code != http.StatusOK {
-		t.Fatalf("the token lets nobody in: %d", code)
+		t.Fatalf("the token is not valid: %d", code)
 	}
 	return s
 }

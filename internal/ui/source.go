@@ -142,7 +142,7 @@ func (w *Watch) change(plural, trouble string) {
 	defer w.mu.Unlock()
 	w.troubles[plural] = trouble
 	if w.index == nil {
-		return // nobody has looked since the last change
+		return // no page has looked since the last change
 	}
 	w.index = nil
 	close(w.changed)

@@ -73,7 +73,7 @@ func Check(w *hubv1.WorkloadIdentity, rules kubeconfig.Rules) (*Access, error) {
 		}
 		if rules.NamesHub(a) {
 			return nil, invalid(fmt.Sprintf("audiences[%d]", i), "is the hub's own API server, which would accept the token "+
-				"from anybody who reads it on the cluster; "+
+				"from its readers on the cluster; "+
 				"write an audience that only the cluster accepts")
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// Confirmation says what an order does, before somebody gives it.
+// Confirmation says what an order does, before a user gives it.
 type Confirmation struct {
 	Namespace, Name, URL, Back string
 	Wish                       Wish

@@ -113,7 +113,7 @@ func NewHeld(in *course.Input, q Query, may bool, problem string) *Held {
 	return h
 }
 
-// Approval writes what approves exactly what is held, if it is what somebody has seen.
+// Approval writes what approves exactly what is held, if it is what the user has seen.
 func Approval(in *course.Input, seen string) (patch map[string]any, says string, problem string) {
 	held := in.Set.Status.HeldRemovals
 	switch _, exact := course.Held(in); {

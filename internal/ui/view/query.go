@@ -41,7 +41,7 @@ const maxText = 500
 func ParseQuery(path string, v url.Values) Query {
 	get := func(key string) string { return excerpt.Cut(strings.TrimSpace(excerpt.Visible(v.Get(key))), maxText) }
 	q := Query{Text: get("q"), State: get("state"), Set: get("set"), Addon: get("addon"), Version: get("version"),
-		Labels: strings.TrimRight(get("labels"), ", "), // somebody is about to write another term
+		Labels: strings.TrimRight(get("labels"), ", "), // the user is about to write another term
 		Group:  get("group"), Sort: get("sort"), path: path}
 	q.Page, _ = strconv.Atoi(v.Get("page"))
 	q.Page = max(1, q.Page)

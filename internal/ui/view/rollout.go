@@ -108,7 +108,7 @@ var Verbs = []struct{ Verb, Text string }{
 // awaited are the orders without which a rollout does not go on.
 var awaited = map[hubv1.RolloutPhase]string{hubv1.RolloutWaitingForApproval: "approve", hubv1.RolloutPaused: "resume"}
 
-// Wish is what somebody wants to order, as a form says it.
+// Wish is what a user wants to order, as a form says it.
 type Wish struct {
 	Verb, Wave, To, Reason, Until string
 	Now                           bool

@@ -90,7 +90,7 @@ func sortClusters(rows []*cluster, by string) {
 	})
 }
 
-// sortGroups sorts groups: those with most failures first, unless somebody wants another order.
+// sortGroups sorts groups: those with most failures first, unless the reader wants another order.
 func sortGroups(all []*Group, by string) {
 	slices.SortFunc(all, func(a, b *Group) int {
 		return cmp.Or(cmp.Compare(b.counts[Failed], a.counts[Failed]), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Value, b.Value))

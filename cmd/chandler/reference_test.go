@@ -76,8 +76,8 @@ func shown(cmd *cobra.Command) []*cobra.Command {
 
 func referenceIndex(root *cobra.Command) string {
 	var b strings.Builder
-	b.WriteString(generatedMark + "# The command line, flag by flag\n\n" + root.Long + "\n\n[Commands](../commands.md) is the guide: what the commands are for, " +
-		"and what they print. Here is everything that they take.\n\n| | |\n|---|---|\n")
+	b.WriteString(generatedMark + "# The command line, flag by flag\n\n" + root.Long + "\n\n[Commands](../commands.md) is the guide: which command is for what, " +
+		"and what is the same for all of them. Here is everything that they take.\n\n| | |\n|---|---|\n")
 	for _, c := range shown(root) {
 		fmt.Fprintf(&b, "| [chandler %s](%s.md) | %s |\n", c.Name(), c.Name(), c.Short)
 	}

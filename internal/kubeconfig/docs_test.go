@@ -52,23 +52,30 @@ func tables(text string) map[string][][]string {
 	return out
 }
 
-// TestDocumentedTable: the table of rules in docs/kubeconfig.md says what Table says, in the same order.
+// TestDocumentedTable: the tables of rules in docs/kubeconfig.md and docs/threat-model.md say what Table says, in the same order.
 func TestDocumentedTable(t *testing.T) {
-	var want [][]string
+	var rules, whys [][]string
 	for _, r := range kubeconfig.Table() {
 		flag := "none"
 		if r.Flag != "" {
 			flag = "`--" + r.Flag + "`"
 		}
-		row := []string{"`" + r.Name + "`", r.Input, r.Why, r.Remedy, "`" + r.Reason + "`", flag}
-		if strings.Contains(strings.Join(row, ""), "|") {
+		row, why := []string{"`" + r.Name + "`", r.Input, r.Remedy, "`" + r.Reason + "`", flag}, []string{"`" + r.Name + "`", r.Why}
+		if strings.Contains(strings.Join(append(row, why...), ""), "|") {
 			t.Errorf("row %q holds a |, which ends a cell of a table", r.Name)
 		}
-		want = append(want, row)
+		rules, whys = append(rules, row), append(whys, why)
 	}
-	got := tables(doc(t, "kubeconfig.md"))["rule,what it refuses,why,what to do,reason,lifted by"]
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/kubeconfig.md differs from Table: -Table, +document:\n%s", diff)
+	for _, table := range []struct {
+		page, header string
+		want         [][]string
+	}{
+		{"kubeconfig.md", "rule,what it refuses,what to do,reason,lifted by", rules},
+		{"threat-model.md", "rule,why", whys},
+	} {
+		if diff := cmp.Diff(table.want, tables(doc(t, table.page))[table.header]); diff != "" {
+			t.Errorf("docs/%s differs from Table: -Table, +document:\n%s", table.page, diff)
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ const (
 )
 
 // Rule is one row of the table of what the hub refuses in a kubeconfig. The checks take their reasons and messages from
-// it, and a test holds docs/kubeconfig.md to it.
+// it, and a test holds docs/kubeconfig.md and docs/threat-model.md to it.
 type Rule struct {
 	// Name identifies the row, in kebab case.
 	Name string

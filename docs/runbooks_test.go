@@ -62,7 +62,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestRunbooks: there is one for each alert and each reason, and no other. It says symptom, cause and remedy, with the command, in 150 words.
+// TestRunbooks: there is one for each alert and each reason, and no other. It says symptom, cause and remedy, with the command, in 120 words.
 func TestRunbooks(t *testing.T) {
 	var rules struct {
 		Spec struct {
@@ -102,8 +102,8 @@ func TestRunbooks(t *testing.T) {
 				t.Errorf("no alert and no reason leads to %q", title)
 			}
 		}
-		if n := len(strings.Fields(marked.ReplaceAllString(fence.ReplaceAllString(text, ""), "$1"))); n > 150 {
-			t.Errorf("%q has %d words, more than 150", title, n)
+		if n := len(strings.Fields(marked.ReplaceAllString(fence.ReplaceAllString(text, ""), "$1"))); n > 120 {
+			t.Errorf("%q has %d words, more than 120", title, n)
 		}
 		for _, must := range []string{"**Symptom:**", "**Cause:**", "**Remedy:**", "```sh"} {
 			if !strings.Contains(text, must) {

@@ -373,6 +373,14 @@ func (w *World) registrationAt(key types.NamespacedName) (reg *hubv1.ClusterRegi
 	return reg, !status.Goes(reg)
 }
 
+// delayed returns when what was to be withdrawn at a time may be. A process that starts counts the delay anew.
+func (w *World) delayed(at time.Time) time.Time {
+	if anew := w.hubBegan.Add(w.config.DeselectionDelay); anew.After(at) {
+		return anew
+	}
+	return at
+}
+
 // assign returns the wave of each cluster of a set, by its number; what no wave owns is in one more. It does by itself what
 // docs/rollouts.md says.
 func (w *World) assign(s *set, spec *hubv1.Rollout) map[types.NamespacedName]int {
@@ -388,7 +396,7 @@ func (w *World) assign(s *set, spec *hubv1.Rollout) map[types.NamespacedName]int
 		if reg, _ := w.registrationAt(key); reg == nil && mine && !d.Withdrawn() {
 			of[key] = nil
 		} else if after := d.Spec.WithdrawAfter; mine && !d.Withdrawn() && reg != nil && !status.Goes(reg) &&
-			(after == nil && w.config.DeselectionDelay > 0 || after != nil && after.After(w.clock.Now())) {
+			(after == nil && w.config.DeselectionDelay > 0 || after != nil && w.delayed(after.Time).After(w.clock.Now())) {
 			of[key] = reg.Labels // it may be selected again before its delay is over
 		}
 		if mine && d.Withdrawn() {

@@ -4,6 +4,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -14,6 +15,14 @@ import (
 
 // Name is what people call a command, without the name of the program, such as "rollout status".
 func Name(cmd *cobra.Command) string { return strings.TrimPrefix(cmd.CommandPath(), "chandler ") }
+
+// Run does what a command usually does with its options, or what a test has it do instead.
+func Run[O any](ctx context.Context, o *O, instead func(context.Context, *O) error, usual func(context.Context) error) error {
+	if instead != nil {
+		return instead(ctx, o)
+	}
+	return usual(ctx)
+}
 
 // Group makes a command of those below it. Alone it prints its help, as kubectl's and flux's do.
 func Group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {

@@ -62,10 +62,7 @@ renders them in a process of its own. --live also tries the change on one cluste
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Streams = terminal.Of(cmd)
 			o.Stdin, o.Stderr, o.Preview.Now = o.In, o.ErrOut, from.Now()
-			if run != nil {
-				return run(cmd.Context(), o)
-			}
-			err := o.run(cmd.Context())
+			err := command.Run(cmd.Context(), o, run, o.run)
 			var code *exit.Error
 			if err != nil && !errors.As(err, &code) {
 				err = exit.Wrong(err)

@@ -78,10 +78,7 @@ NAME is NAME or NAMESPACE/NAME. If there is both a cluster and a set, write clus
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Streams, o.Args = terminal.Of(cmd), args
-		if run != nil {
-			return run(cmd.Context(), o)
-		}
-		return o.run(cmd.Context())
+		return command.Run(cmd.Context(), o, run, o.run)
 	}
 	exit.Means(cmd, "", "no such cluster, set or add-on")
 	return cmd

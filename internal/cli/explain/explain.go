@@ -55,10 +55,7 @@ CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Streams, o.Args = terminal.Of(cmd), args
-			if run != nil {
-				return run(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
+			return command.Run(cmd.Context(), o, run, o.run)
 		},
 	}
 	o.AddFlags(cmd, from)

@@ -75,10 +75,7 @@ Nothing is reinstalled: import renders every set for every cluster, and leaves o
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Streams, o.Args, o.namespaceIsSaid = terminal.Of(cmd), args, cmd.Flags().Changed("namespace")
-			if run != nil {
-				return run(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
+			return command.Run(cmd.Context(), o, run, o.run)
 		},
 	}
 	cmd.ValidArgsFunction = command.FileNames

@@ -45,10 +45,7 @@ object from Git, set spec.pause there.`,
 		Args: hub.SubjectArgs("pause"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Streams, o.Args = terminal.Of(cmd), args
-			if run != nil {
-				return run(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
+			return command.Run(cmd.Context(), o, run, o.run)
 		},
 	}
 	o.AddFlags(cmd, from)

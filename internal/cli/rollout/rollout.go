@@ -53,14 +53,14 @@ type Options struct {
 
 // newOptions returns the options of a command, which does what run says, or else what it usually does.
 func newOptions(cmd *cobra.Command, from *factory.Factory, run, usual Run) *Options {
+	if run == nil {
+		run = usual
+	}
 	o := &Options{}
 	o.AddSet(cmd, from)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Streams, o.Args = terminal.Of(cmd), args
-		if run != nil {
-			return run(cmd.Context(), o)
-		}
-		return usual(cmd.Context(), o)
+		return run(cmd.Context(), o)
 	}
 	return o
 }

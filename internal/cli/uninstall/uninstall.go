@@ -60,10 +60,7 @@ them every AddonSet is gone. The namespace stays, since kubeconfigs may be in it
 		Args: command.OnlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Streams = terminal.Of(cmd)
-			if run != nil {
-				return run(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
+			return command.Run(cmd.Context(), o, run, o.run)
 		},
 	}
 	f := cmd.Flags()

@@ -60,10 +60,7 @@ version (Fixed). It shows what Flux has read, and asks no registry.`,
 	f.BoolVar(&o.NoHeader, "no-headers", false, "print no header")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Streams, o.Args = terminal.Of(cmd), args
-		if run != nil {
-			return run(cmd.Context(), o)
-		}
-		return o.run(cmd.Context())
+		return command.Run(cmd.Context(), o, run, o.run)
 	}
 	cmd.ValidArgsFunction = o.CompleteNames("AddonSet", true)
 	command.Complete(cmd, "output", cobra.FixedCompletions(outdatedOutputs[1:], cobra.ShellCompDirectiveNoFileComp))

@@ -121,7 +121,10 @@ func (o *Hub) Order(ctx context.Context, name string, revisions bool, write func
 		if order, err = write(in); err != nil || order.Patch == nil {
 			return err
 		}
-		return o.patch(ctx, in.Set, order.Patch)
+		if err = o.write(ctx, in.Set.DeepCopy(), order.Patch); apierrors.IsConflict(err) {
+			return err // is tried again
+		}
+		return told("AddonSet", in.Set, err)
 	})
 	if err != nil {
 		return err
@@ -138,19 +141,22 @@ func revision(set *hubv1.AddonSet) string {
 	return set.Status.Revision + ", " + set.Status.Rollout.Revision
 }
 
-func (o *Hub) patch(ctx context.Context, set *hubv1.AddonSet, patch map[string]any) error {
+// write writes the patch of an order into a set or a cluster.
+func (o *Hub) write(ctx context.Context, object client.Object, patch map[string]any) error {
 	raw, err := json.Marshal(patch)
 	if err != nil {
 		return err
 	}
-	err = o.Reader.Client.Patch(ctx, set.DeepCopy(), client.RawPatch(types.MergePatchType, raw), client.FieldOwner(course.Manager))
+	return o.Reader.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(course.Manager))
+}
+
+// told says in an error of write what could not be patched.
+func told(kind string, object client.Object, err error) error {
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("you may not patch AddonSet %s/%s: %w", set.Namespace, set.Name, err)
-	case apierrors.IsConflict(err):
-		return err // is tried again
+		return fmt.Errorf("you may not patch %s %s/%s: %w", kind, object.GetNamespace(), object.GetName(), err)
 	case err != nil:
-		return fmt.Errorf("patch AddonSet %s/%s: %w", set.Namespace, set.Name, err)
+		return fmt.Errorf("patch %s %s/%s: %w", kind, object.GetNamespace(), object.GetName(), err)
 	}
 	return nil
 }
@@ -177,16 +183,8 @@ func (o *Hub) toCluster(ctx context.Context, reg *hubv1.ClusterRegistration,
 	if err != nil {
 		return err
 	}
-	raw, err := json.Marshal(order.Patch)
-	if err != nil {
+	if err := told("ClusterRegistration", reg, o.write(ctx, reg, order.Patch)); err != nil {
 		return err
-	}
-	err = o.Reader.Client.Patch(ctx, reg, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(course.Manager))
-	switch {
-	case apierrors.IsForbidden(err):
-		return fmt.Errorf("you may not patch ClusterRegistration %s/%s: %w", reg.Namespace, reg.Name, err)
-	case err != nil:
-		return fmt.Errorf("patch ClusterRegistration %s/%s: %w", reg.Namespace, reg.Name, err)
 	}
 	order.Print(terminal.Visible(o.Out))
 	return nil

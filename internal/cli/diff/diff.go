@@ -189,14 +189,9 @@ func (o *Options) useless() error {
 // againstFiles compares files with files.
 func (o *Options) againstFiles(ctx context.Context) (*diff.Input, error) {
 	in := &diff.Input{From: strings.Join(o.Against, ", "), To: strings.Join(o.Names, ", ")}
-	files, err := o.Read(ctx)
+	next, err := o.newFiles(ctx)
 	if err != nil {
 		return nil, err
-	}
-	next := o.Objects(files)
-	o.Booleans(files)
-	if o.Errors > 0 { // what cannot be read would look as if it were gone
-		return nil, fmt.Errorf("%w in what is new: nothing is compared", o.Result())
 	}
 	// The new files say first which flags the hub has: it is one hub that does what changes.
 	if err := input.Adopt(o.Written, o.HubNamespace, next); err != nil {

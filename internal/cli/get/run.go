@@ -160,12 +160,12 @@ func (g *getter) questions(ctx context.Context) ([]question, error) {
 	for _, arg := range g.Args {
 		q := base
 		q.arg, q.Options = arg, slices.Clone(base.Options)
-		if namespace, name := g.Place(arg); !g.kind.byCluster {
-			q.Namespace, q.Options = namespace, append(q.Options, client.MatchingFields{"metadata.name": name})
-			if *g.Flags.Namespace != "" && namespace != *g.Flags.Namespace {
-				return nil, exit.Wrong(fmt.Errorf("%s %s is not in namespace %q: leave out -n, or write the name alone", g.kind.one, arg,
-					*g.Flags.Namespace))
+		if !g.kind.byCluster {
+			namespace, name, err := g.PlaceOf(g.kind.one, arg)
+			if err != nil {
+				return nil, exit.Wrong(err)
 			}
+			q.Namespace, q.Options = namespace, append(q.Options, client.MatchingFields{"metadata.name": name})
 			// The API server has looked at the name; what stands in for one may not have.
 			q.keep = selection.Both(base.keep, func(o client.Object) bool { return o.GetName() == name })
 		} else {

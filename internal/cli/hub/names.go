@@ -26,3 +26,12 @@ func (c *Connection) Place(arg string) (namespace, name string) {
 	}
 	return *c.Flags.Namespace, arg
 }
+
+// PlaceOf is Place, and refuses a namespace that is not that of -n. word is what people call the kind.
+func (c *Connection) PlaceOf(word, arg string) (namespace, name string, err error) {
+	namespace, name = c.Place(arg)
+	if only := *c.Flags.Namespace; only != "" && only != namespace {
+		return "", "", fmt.Errorf("%s %s is not in namespace %q: leave out -n, or write the name alone", word, arg, only)
+	}
+	return namespace, name, nil
+}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -102,12 +101,9 @@ func (o *Options) read(ctx context.Context, upstream *live.Upstream, names []str
 		return all, false, err
 	}
 	for _, arg := range names {
-		namespace, name := *o.Flags.Namespace, arg
-		if ns, rest, both := strings.Cut(arg, "/"); both {
-			if namespace != "" && namespace != ns {
-				return nil, false, exit.Wrong(fmt.Errorf("set %s is not in namespace %q: leave out -n, or write the name alone", arg, namespace))
-			}
-			namespace, name = ns, rest
+		namespace, name, err := o.PlaceOf("set", arg)
+		if err != nil {
+			return nil, false, exit.Wrong(err)
 		}
 		found, err := o.take(ctx, upstream, namespace, name, &all)
 		if err != nil {

@@ -40,7 +40,7 @@ func Group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// OnlyFlags refuses arguments. Who writes one to a command that reads files has most likely forgotten -f.
+// OnlyFlags refuses arguments. An argument to a command that reads files is most likely a file without -f.
 func OnlyFlags(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -62,7 +62,7 @@ func OneName(what string) cobra.PositionalArgs {
 	}
 }
 
-// Wants has a command end as a wrong one does, before anybody is asked, if a check of its flags fails.
+// Wants has a command end as a wrong one does, before the hub is asked, if a check of its flags fails.
 func Wants(cmd *cobra.Command, check func() error) {
 	before := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {

@@ -104,7 +104,7 @@ func (o *Options) run(ctx context.Context) error {
 	return o.show(r)
 }
 
-// compare compares both sides, with the objects of the clusters if somebody asks for them.
+// compare compares both sides, with the objects of the clusters if --charts or --live asks for them.
 func (o *Options) compare(ctx context.Context, in *diff.Input) (*diff.Result, error) {
 	var makers *diff.Makers
 	outer := ctx // without --timeout: what is left then is not compared, and the rest is shown

@@ -19,7 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/snapshot"
 )
 
-// againstHub compares files with the live hub. What the files do not have stays as it is, unless somebody wants it gone.
+// againstHub compares files with the live hub. What the files do not have stays as it is, unless --prune says that it goes.
 func (o *Options) againstHub(ctx context.Context) (*diff.Input, error) {
 	next, err := o.newFiles(ctx)
 	if err != nil {

@@ -179,7 +179,7 @@ func (o *Options) show(ctx context.Context, scope *chronicle.Scope) error {
 		}
 		switch {
 		case o.Follow && ctx.Err() != nil:
-			return nil // somebody has seen enough
+			return nil // the user has seen enough
 		case err != nil:
 			return err
 		case !o.Output.IsText():

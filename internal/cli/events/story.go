@@ -67,7 +67,7 @@ func (o *teller) run(ctx context.Context, cluster, addon string) error {
 	}
 	err = o.goOn(ctx, versions)
 	if ctx.Err() != nil {
-		return nil // somebody has seen enough
+		return nil // the user has seen enough
 	}
 	return err
 }
@@ -166,7 +166,7 @@ func (o *teller) about(of chronicle.Subject) *live.Query {
 		Options: []client.ListOption{client.MatchingFields{"involvedObject.name": of.Name}}}
 }
 
-// past reads the events of one object. It returns the version to follow them from, or "" if nobody may read them.
+// past reads the events of one object. It returns the version to follow them from, or "" if the user may not read them.
 func (o *teller) past(ctx context.Context, of chronicle.Subject, take func(*corev1.Event)) (string, error) {
 	version, err := o.about(of).Pages(ctx, func(objects []client.Object) error {
 		for _, object := range objects {
@@ -189,7 +189,7 @@ type news struct {
 	err   error
 }
 
-// goOn prints what happens, until somebody ends it.
+// goOn prints what happens, until the command is ended.
 func (o *teller) goOn(ctx context.Context, versions map[chronicle.Subject]string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

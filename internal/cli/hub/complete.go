@@ -17,7 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/live"
 )
 
-// Patience is how long somebody who has pressed the tab key waits at the most.
+// Patience is how long the tab key waits for the hub at the most.
 const Patience = 3 * time.Second
 
 // tabKey returns the context of a question that the tab key asks.
@@ -103,7 +103,7 @@ func (c *Connection) namesOf(ctx context.Context, kind string) ([]string, error)
 	return names, err
 }
 
-// completions returns what begins as somebody has begun: names alone, and with the namespace where that is needed or begun.
+// completions returns the names that begin with begun: names alone, and with the namespace where that is needed or begun.
 func completions(names, args []string, begun string) []cobra.Completion {
 	count := map[string]int{}
 	for _, full := range names {

@@ -19,7 +19,7 @@ func CheckNames(command string, args []string) error {
 	return nil
 }
 
-// Place returns the namespace and the name that somebody means by NAME or NAMESPACE/NAME.
+// Place returns the namespace and the name of an argument, which is NAME or NAMESPACE/NAME.
 func (c *Connection) Place(arg string) (namespace, name string) {
 	if ns, name, both := strings.Cut(arg, "/"); both {
 		return ns, name

@@ -75,7 +75,7 @@ func OneSet(verb string) cobra.PositionalArgs {
 	}
 }
 
-// AddSeen adds the flag for the revision that somebody has seen.
+// AddSeen adds the flag for the revision that the user has seen.
 func AddSeen(cmd *cobra.Command, seen *string) {
 	cmd.Flags().StringVar(seen, "revision", "", "the revision that you mean; if the set has another one by now, nothing is changed")
 }
@@ -99,7 +99,7 @@ func (o *Hub) CompleteWave(cmd *cobra.Command, args []string, begun string) ([]c
 	})(cmd, args, begun)
 }
 
-// Order gives an order to a set: it reads the set, has the order made, and patches the set. If somebody else changes the set meanwhile, it
+// Order gives an order to a set: it reads the set, has the order made, and patches the set. If the set changes meanwhile, the order
 // begins anew, as long as the same revision is rolled out.
 func (o *Hub) Order(ctx context.Context, name string, revisions bool, write func(*course.Input) (*course.Order, error)) error {
 	var order *course.Order

@@ -60,7 +60,7 @@ func (o *Pair) AddFlags(cmd *cobra.Command, from *factory.Factory, timeout time.
 	}
 }
 
-// Connect finds the hub, and the cluster if somebody has said where it is.
+// Connect finds the hub, and the cluster if a flag says where it is.
 func (o *Pair) Connect(ctx context.Context) (*register.Registrar, error) {
 	connected, config, err := o.Factory.Connect(ctx, o.Flags)
 	if err != nil {

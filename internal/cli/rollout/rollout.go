@@ -45,7 +45,7 @@ type Options struct {
 	PerCluster bool
 	Watch      bool
 	Timeout    time.Duration
-	// Revision is the revision that somebody has seen, and To the one to go back to.
+	// Revision is the revision that the user has seen, and To the one to go back to.
 	Revision, To string
 	Reason       string
 	Immediate    bool

@@ -108,6 +108,6 @@ func openBrowser(ctx context.Context, url string) error {
 	if err := c.Start(); err != nil {
 		return err
 	}
-	go func() { _ = c.Wait() }() // whether it worked is for everybody to see
+	go func() { _ = c.Wait() }() // the page in the browser shows whether it worked
 	return nil
 }

@@ -117,7 +117,7 @@ func (o *Options) read(ctx context.Context, upstream *live.Upstream, names []str
 	return all, missing, nil
 }
 
-// take adds what the sets of a namespace, or of all, follow. Who may not list all gets that of his own.
+// take adds what the sets of a namespace, or of all, follow. A user who may not list all gets that of the own namespace.
 func (o *Options) take(ctx context.Context, upstream *live.Upstream, namespace, name string, to *[]outdated.Item) (int, error) {
 	found, err := o.pages(ctx, upstream, namespace, name, to)
 	if !apierrors.IsForbidden(err) || namespace != "" {

@@ -19,6 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/valid"
 )
 
 // verify renders the sets for all clusters that are known, as the hub does, and returns the members for which something
@@ -33,9 +34,9 @@ func (f *folder) verify(sets []*set) map[*member]string {
 	}
 	wrong := map[*member]string{}
 	for _, s := range sets {
-		program := f.compile(s, specs[s.home])
-		if program != nil && len(s.wrong) == 0 {
-			f.render(s, program)
+		result := f.compile(s, specs[s.home])
+		if result != nil && len(s.wrong) == 0 {
+			f.render(s, result.Program, result.Selector)
 		}
 		for m, why := range s.wrong {
 			wrong[m] = why
@@ -44,14 +45,14 @@ func (f *folder) verify(sets []*set) map[*member]string {
 	return wrong
 }
 
-// compile returns the compiled set; nil if it does not compile.
-func (f *folder) compile(s *set, others map[string]*hubv1.AddonSetSpec) *compile.Program {
-	program, err := compile.Compile(s.whole(), f.author(s))
+// compile returns the compiled set; nil if it is not valid.
+func (f *folder) compile(s *set, others map[string]*hubv1.AddonSetSpec) *valid.Result {
+	whole := &hubv1.AddonSet{ObjectMeta: s.object.ObjectMeta, Spec: *s.whole()}
+	result := valid.Check(whole, f.reach(s.home), f.author(s), others, compile.Compile)
+	_, result.Graph = compile.Split(result.Graph) // another set may be in another folder
+	err := result.Err()
 	if err == nil {
-		_, err = compile.Split(compile.Graph(s.name, others)) // another set may be in another folder
-	}
-	if err == nil {
-		return program
+		return &result
 	}
 	blamed := false
 	var errs compile.Errors
@@ -72,12 +73,7 @@ func (f *folder) compile(s *set, others map[string]*hubv1.AddonSetSpec) *compile
 }
 
 // render renders a set for every cluster that it could reach.
-func (f *folder) render(s *set, program *compile.Program) {
-	selector, err := match.New(f.reach(s.home), &s.object.Spec)
-	if err != nil {
-		s.blame("its AddonSet is refused: " + err.Error())
-		return
-	}
+func (f *folder) render(s *set, program *compile.Program, selector *match.Selector) {
 	for _, c := range f.clusters.known() {
 		reg := c.registration()
 		wanted := slices.Contains(s.clusters, c) // not by its name, which another may have

@@ -25,11 +25,11 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/input"
 	"github.com/chandler-hub/chandler/internal/cli/resource"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
-	"github.com/chandler-hub/chandler/internal/folding"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/importer"
+	"github.com/chandler-hub/chandler/internal/importer/folding"
 	"github.com/chandler-hub/chandler/internal/importer/foreign"
-	"github.com/chandler-hub/chandler/internal/layout"
+	"github.com/chandler-hub/chandler/internal/importer/layout"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
 

@@ -6,7 +6,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/expression"
-	"github.com/chandler-hub/chandler/internal/layout"
+	"github.com/chandler-hub/chandler/internal/importer/layout"
 )
 
 // metadata returns the labels and annotations that people put on the objects of an add-on, as far as all of them have them, and with the

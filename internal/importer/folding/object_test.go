@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chandler-hub/chandler/internal/folding"
+	"github.com/chandler-hub/chandler/internal/importer/folding"
 )
 
 // TestFoldWhatFluxHasApplied: what Flux has not applied yet is left: what the cluster has is something else, and nobody would

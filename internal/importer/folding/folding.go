@@ -19,7 +19,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/layout"
+	"github.com/chandler-hub/chandler/internal/importer/layout"
 )
 
 // Object is a HelmRelease or Kustomization, and where it was read.

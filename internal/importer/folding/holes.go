@@ -11,7 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/layout"
+	"github.com/chandler-hub/chandler/internal/importer/layout"
 )
 
 // variables finds the variables of an object whose values are not known. The set reads them from its own variables, which

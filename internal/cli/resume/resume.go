@@ -14,7 +14,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/hub"
 	"github.com/chandler-hub/chandler/internal/cli/order"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
-	"github.com/chandler-hub/chandler/internal/course"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
 
 // Options are the flags of `chandler resume`.
@@ -49,5 +49,5 @@ NAME is NAME or NAMESPACE/NAME. If there is both a cluster and a set, write clus
 }
 
 func (o *Options) run(ctx context.Context) error {
-	return o.Give(ctx, "resume", o.Args, course.ResumeCluster, course.Resume)
+	return o.Give(ctx, "resume", o.Args, rolloutview.ResumeCluster, rolloutview.Resume)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/factory"
 	"github.com/chandler-hub/chandler/internal/cli/order"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
-	"github.com/chandler-hub/chandler/internal/course"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
 
 // New returns the command. run is what it does; nil is what it usually does.
@@ -89,7 +89,7 @@ func history(ctx context.Context, o *Options) error {
 		return err
 	}
 	if !o.Output.IsText() {
-		return o.Output.Write(o.Out, course.HistoryOf(in))
+		return o.Output.Write(o.Out, rolloutview.HistoryOf(in))
 	}
-	return course.History(in).Flush(o.Out)
+	return rolloutview.History(in).Flush(o.Out)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package course
+package rolloutview
 
 import (
 	"cmp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package course_test
+package rolloutview_test
 
 import (
 	"strings"
@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/course"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
 
 // TestPlanOfAFewClusters: a set that says nothing reaches its only cluster at once, and two or more in waves. Who tries it with one cluster
@@ -27,7 +27,7 @@ func TestPlanOfAFewClusters(t *testing.T) {
 		"all at once":  {&hubv1.Rollout{Strategy: hubv1.AllAtOnceStrategy}, "every cluster gets a new revision at once\n"},
 	} {
 		set.Spec.Rollout = tc.rollout
-		p, err := course.PlanOfFiles(&course.Input{Set: set, Reach: match.Reach{Namespace: "flux-system", Platform: true},
+		p, err := rolloutview.PlanOfFiles(&rolloutview.Input{Set: set, Reach: match.Reach{Namespace: "flux-system", Platform: true},
 			Registrations: []hubv1.ClusterRegistration{reg}, Now: noon})
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chronicle_test
+package eventview_test
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/chronicle"
+	"github.com/chandler-hub/chandler/internal/eventview"
 )
 
 func flux(t *testing.T, text string) *unstructured.Unstructured {
@@ -26,10 +26,10 @@ func flux(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-func story(t *testing.T) *chronicle.Story {
+func story(t *testing.T) *eventview.Story {
 	t.Helper()
 	at := metav1.NewTime(noon.Add(-20 * time.Minute))
-	s := &chronicle.Story{Addon: "web", Registration: &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "edge1"},
+	s := &eventview.Story{Addon: "web", Registration: &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "edge1"},
 		Spec: hubv1.ClusterRegistrationSpec{OriginRef: &hubv1.OriginReference{Kind: "Secret", Name: "origin"}}}}
 	s.Registration.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "AddonsFailed", Message: "web failed", LastTransitionTime: at}}
 	s.Deliveries = []hubv1.AddonDelivery{{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base-edge1"},

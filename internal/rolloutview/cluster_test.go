@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package course_test
+package rolloutview_test
 
 import (
 	"bytes"
@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/course"
 	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
 
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
@@ -35,7 +35,7 @@ func TestPauseCluster(t *testing.T) {
 		{"", " ", `{"spec":{"pause":{"reason":null,"until":null}}}`,
 			"ClusterRegistration fleet/berlin: paused; nothing is made, changed or removed there until you resume it: chandler resume cluster berlin -n fleet. What runs stays\n"},
 	} {
-		order, err := course.PauseCluster(reg, tc.until, tc.reason, noon)
+		order, err := rolloutview.PauseCluster(reg, tc.until, tc.reason, noon)
 		if err != nil {
 			if tc.patch != "" || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("--until %q ends with %v", tc.until, err)
@@ -48,23 +48,23 @@ func TestPauseCluster(t *testing.T) {
 			t.Errorf("--until %q writes %s, and says %q", tc.until, patch, b.String())
 		}
 	}
-	if _, err := course.ResumeCluster(reg, noon); err == nil || !strings.Contains(err.Error(), "it is not paused") {
+	if _, err := rolloutview.ResumeCluster(reg, noon); err == nil || !strings.Contains(err.Error(), "it is not paused") {
 		t.Errorf("resume ends with %v", err)
 	}
 	reg.Spec.Pause = &hubv1.Pause{Until: new(metav1.NewTime(noon.Add(time.Hour))), Reason: "a test"}
-	if order, err := course.PauseCluster(reg, "", "freeze", noon); err != nil || len(order.Notes) != 1 ||
+	if order, err := rolloutview.PauseCluster(reg, "", "freeze", noon); err != nil || len(order.Notes) != 1 ||
 		order.Notes[0] != "it was paused already until 2026-06-01T13:00:00Z: a test" {
 		t.Errorf("a second pause says %+v, %v", order, err)
 	}
-	if order, err := course.ResumeCluster(reg, noon); err != nil || !strings.Contains(order.Says, "the pause is over") {
+	if order, err := rolloutview.ResumeCluster(reg, noon); err != nil || !strings.Contains(order.Says, "the pause is over") {
 		t.Errorf("resume says %+v, %v", order, err)
 	}
 }
 
 // heldSet is a set whose guard holds the removal of all of it from one cluster, and a reinstallation on another.
-func heldSet(t *testing.T) *course.Input {
+func heldSet(t *testing.T) *rolloutview.Input {
 	t.Helper()
-	in := &course.Input{Now: noon, Set: &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "s"}}}
+	in := &rolloutview.Input{Now: noon, Set: &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "s"}}}
 	in.Set.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}
 	in.Reach = match.Reach{Namespace: "flux-system", Platform: true}
 	var wanted []guard.Removal
@@ -100,7 +100,7 @@ func TestHeldPage(t *testing.T) {
 	in := heldSet(t)
 	show := func() string {
 		var b bytes.Buffer
-		if err := course.HeldPage(in).Flush(&b); err != nil {
+		if err := rolloutview.HeldPage(in).Flush(&b); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()
@@ -117,27 +117,27 @@ fleet/paris    web     1.2.3     uninstalled, and installed again: Flux would un
 	if diff := gocmp.Diff(want, show()); diff != "" {
 		t.Error(diff)
 	}
-	if got, err := course.MayApprove(in); err != nil || got != hash {
+	if got, err := rolloutview.MayApprove(in); err != nil || got != hash {
 		t.Errorf("to approve is %q, %v", got, err)
 	}
-	if order, err := course.ApproveRemovals(in, hash); err != nil || !strings.Contains(order.Says, "what is held on 2 clusters is approved") {
+	if order, err := rolloutview.ApproveRemovals(in, hash); err != nil || !strings.Contains(order.Says, "what is held on 2 clusters is approved") {
 		t.Errorf("%+v, %v", order, err)
 	}
-	if _, err := course.ApproveRemovals(in, "other"); err == nil || !strings.Contains(err.Error(), "nothing is approved") {
+	if _, err := rolloutview.ApproveRemovals(in, "other"); err == nil || !strings.Contains(err.Error(), "nothing is approved") {
 		t.Errorf("what has changed ends with %v", err)
 	}
 	in.Registrations[2].Labels = nil // rome
 	if got := show(); !strings.Contains(got, "Note: this is not exactly what the hub holds") {
 		t.Errorf("a list that is too long is\n%s", got)
 	}
-	if _, err := course.MayApprove(in); err == nil {
+	if _, err := rolloutview.MayApprove(in); err == nil {
 		t.Error("what is not exact is approved")
 	}
 	in.Set.Status.HeldRemovals = nil
 	if got := show(); got != "AddonSet:  flux-system/base\nHeld:      nothing\n" {
 		t.Errorf("of nothing it says %q", got)
 	}
-	if _, err := course.ApproveRemovals(in, hash); err == nil {
+	if _, err := rolloutview.ApproveRemovals(in, hash); err == nil {
 		t.Error("nothing is approved")
 	}
 }

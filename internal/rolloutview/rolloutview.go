@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package course says how the rollout of a set stands, how the next one would go, and which revisions there are; and it
+// Package rolloutview says how the rollout of a set stands, how the next one would go, and which revisions there are; and it
 // writes the orders that people give. It asks the hub's own engine. It is pure: package live reads the objects.
-package course
+package rolloutview
 
 import (
 	"cmp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package course_test
+package rolloutview_test
 
 import (
 	"cmp"
@@ -20,23 +20,23 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/course"
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/page"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
 // load reads a set and what belongs to it from one file. A delivery gets the name that the hub gives.
-func load(t *testing.T, file string) *course.Input {
+func load(t *testing.T, file string) *rolloutview.Input {
 	t.Helper()
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := &course.Input{Now: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)}
+	in := &rolloutview.Input{Now: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)}
 	for _, text := range strings.Split(string(raw), "\n---\n") {
 		var kind metav1.TypeMeta
 		decode(t, text, &kind, false)
@@ -72,7 +72,7 @@ func decode[T any](t *testing.T, text string, into *T, strict bool) *T {
 }
 
 // play plays one command, with words as on the command line.
-func play(t *testing.T, in *course.Input, words []string) string {
+func play(t *testing.T, in *rolloutview.Input, words []string) string {
 	t.Helper()
 	arg := func(i int) string {
 		if i < len(words) {
@@ -81,40 +81,40 @@ func play(t *testing.T, in *course.Input, words []string) string {
 		return ""
 	}
 	var p *page.Page
-	var d *course.PlanDocument
-	var order *course.Order
+	var d *rolloutview.PlanDocument
+	var order *rolloutview.Order
 	var err error
 	switch words[0] {
 	case "status":
-		p, err = course.Status(in, arg(1) == "--per-cluster")
+		p, err = rolloutview.Status(in, arg(1) == "--per-cluster")
 	case "plan":
-		d, err = course.Plan(in)
+		d, err = rolloutview.Plan(in)
 	case "plan-of-files":
-		d, err = course.PlanOfFiles(&course.Input{Set: in.Set, Reach: in.Reach, Registrations: in.Registrations, Now: in.Now})
+		d, err = rolloutview.PlanOfFiles(&rolloutview.Input{Set: in.Set, Reach: in.Reach, Registrations: in.Registrations, Now: in.Now})
 	case "history":
-		p = course.History(in)
+		p = rolloutview.History(in)
 	case "approve":
-		order, err = course.Approve(in, arg(1), "")
+		order, err = rolloutview.Approve(in, arg(1), "")
 	case "approve-seen":
-		order, err = course.Approve(in, "", arg(1))
+		order, err = rolloutview.Approve(in, "", arg(1))
 	case "expedite":
-		order, err = course.Expedite(in, strings.Join(words[1:], " "), "")
+		order, err = rolloutview.Expedite(in, strings.Join(words[1:], " "), "")
 	case "retry":
-		order, err = course.Retry(in, arg(1))
+		order, err = rolloutview.Retry(in, arg(1))
 	case "undo":
-		order, err = course.Undo(in, strings.TrimPrefix(arg(1), "--now"), words[len(words)-1] == "--now")
+		order, err = rolloutview.Undo(in, strings.TrimPrefix(arg(1), "--now"), words[len(words)-1] == "--now")
 	case "redo":
-		order, err = course.Redo(in)
+		order, err = rolloutview.Redo(in)
 	case "pause":
-		order, err = course.Pause(in, arg(1), strings.Join(words[min(2, len(words)):], " "))
+		order, err = rolloutview.Pause(in, arg(1), strings.Join(words[min(2, len(words)):], " "))
 	case "resume":
-		order, err = course.Resume(in)
+		order, err = rolloutview.Resume(in)
 	case "wait":
-		over, err := course.Reached(in.Set)
+		over, err := rolloutview.Reached(in.Set)
 		if err != nil {
 			return "error: " + err.Error() + "\n"
 		}
-		return map[bool]string{true: "over: ", false: "waits: "}[over] + course.Progress(in.Set) + "\n"
+		return map[bool]string{true: "over: ", false: "waits: "}[over] + rolloutview.Progress(in.Set) + "\n"
 	default:
 		t.Fatalf("what is %q", words[0])
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chronicle says what `chandler events` shows: which events are about a cluster or a set, and in which order they came. It is
+// Package eventview says what `chandler events` shows: which events are about a cluster or a set, and in which order they came. It is
 // pure: package live reads them.
-package chronicle
+package eventview
 
 import (
 	"cmp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chronicle_test
+package eventview_test
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/chronicle"
+	"github.com/chandler-hub/chandler/internal/eventview"
 	"github.com/chandler-hub/chandler/internal/page"
 )
 
@@ -32,9 +32,9 @@ func TestScope(t *testing.T) {
 	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "edge1"}, Spec: hubv1.ClusterRegistrationSpec{OriginRef: &hubv1.OriginReference{Kind: "Secret", Name: "origin"}}}
 	delivery := hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base-edge1"},
 		Status: hubv1.AddonDeliveryStatus{Addons: []hubv1.AddonStatus{{Name: "web", Kind: "HelmRelease", Object: "edge1-web"}, {Name: "none"}}}}
-	set := chronicle.Set(&hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base"}})
+	set := eventview.Set(&hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base"}})
 	set.Delivery(&delivery)
-	scopes := map[string]*chronicle.Scope{"hub": chronicle.Hub(), "cluster": chronicle.Cluster(reg, []hubv1.AddonDelivery{delivery}), "set": set}
+	scopes := map[string]*eventview.Scope{"hub": eventview.Hub(), "cluster": eventview.Cluster(reg, []hubv1.AddonDelivery{delivery}), "set": set}
 	if got := fmt.Sprint(scopes["hub"].Namespaces, scopes["cluster"].Namespaces, set.Namespaces); got != "[] [fleet flux-system] [flux-system]" {
 		t.Errorf("the namespaces are %s", got)
 	}
@@ -74,12 +74,12 @@ func TestOrder(t *testing.T) {
 		event("", "AddonSet", "a", "old", func(e *corev1.Event) { e.LastTimestamp, e.Count = metav1.NewTime(ago(30*time.Minute)), 7 }),
 		event("", "AddonSet", "a", "new", func(e *corev1.Event) { e.EventTime, e.Type = metav1.NewMicroTime(ago(time.Second)), "Warning" }),
 	}
-	chronicle.Sort(events)
+	eventview.Sort(events)
 	var out strings.Builder
-	list := &page.List{Columns: chronicle.Columns}
+	list := &page.List{Columns: eventview.Columns}
 	rows := make([]page.Row, len(events))
 	for i := range events {
-		rows[i] = chronicle.Row(&events[i], noon)
+		rows[i] = eventview.Row(&events[i], noon)
 	}
 	if err := list.Write(&out, rows); err != nil {
 		t.Fatal(err)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package course_test
+package rolloutview_test
 
 import (
 	"strings"
 	"testing"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/course"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
 
 // TestLateForTheHubAlone: a hub that was away gives a cluster its whole deadline again. So whether one is late is what the hub counts, and not
@@ -26,7 +26,7 @@ func TestLateForTheHubAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := load(t, "testdata/failed/in.yaml")
 			tc.change(in.Set.Status.Rollout)
-			look, err := course.Look(in)
+			look, err := rolloutview.Look(in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -39,7 +39,7 @@ func TestLateForTheHubAlone(t *testing.T) {
 			if !strings.HasPrefix(got["c3"], tc.want) || !strings.HasPrefix(got["c1"], "Failed web: ") || !strings.HasPrefix(got["canary1"], "Done") {
 				t.Errorf("%v, want %q", got, tc.want)
 			}
-			p, err := course.Status(in, true)
+			p, err := rolloutview.Status(in, true)
 			if err != nil {
 				t.Fatal(err)
 			}

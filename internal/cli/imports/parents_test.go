@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package imports_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
 )
 
 // parent is a Kustomization for the management cluster.
@@ -66,7 +68,7 @@ func TestImportParents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err, errs)
 	}
-	golden(t, "import/parents.txt", errs+out)
+	clitest.Golden(t, "parents.txt", errs+out)
 }
 
 // TestImportUnknownVariables: a value that is in a Secret, or in a ConfigMap that is not in the files, becomes a variable of the set that the
@@ -80,7 +82,7 @@ func TestImportUnknownVariables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err, errs)
 	}
-	golden(t, "import/unknown-variables.txt", errs+out)
+	clitest.Golden(t, "unknown-variables.txt", errs+out)
 	for name, text := range files {
 		files[name] = strings.ReplaceAll(text, "substitute: {cluster: us-1}", "substitute: {}")
 	}
@@ -117,7 +119,7 @@ func TestImportRoots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err, errs)
 	}
-	golden(t, "import/roots.txt", errs+out)
+	clitest.Golden(t, "roots.txt", errs+out)
 }
 
 // TestImportForeign: objects of other tools become sets, beside what is folded, and what has no counterpart is a note.
@@ -130,5 +132,5 @@ func TestImportForeign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err, errs)
 	}
-	golden(t, "import/foreign.txt", errs+out)
+	clitest.Golden(t, "foreign.txt", errs+out)
 }

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package imports_test
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
+	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/imports"
 )
 
 // importing runs `chandler import` on files with these names and texts, and returns what it prints, and says on stderr.
@@ -22,14 +28,14 @@ func importing(t *testing.T, files map[string]string, args ...string) (dir, stdo
 			t.Fatal(err)
 		}
 	}
-	cmd := newCommand(made)
-	var out, errs strings.Builder
-	cmd.SetArgs(append([]string{"import", dir}, args...))
-	cmd.SetOut(&out)
-	cmd.SetErr(&errs)
-	err = cmd.Execute()
+	stdout, stderr, err = run(append([]string{dir}, args...)...)
 	plain := strings.NewReplacer(dir+string(filepath.Separator), "")
-	return dir, plain.Replace(out.String()), plain.Replace(errs.String()), err
+	return dir, plain.Replace(stdout), plain.Replace(stderr), err
+}
+
+// run runs `chandler import`.
+func run(args ...string) (out, errs string, err error) {
+	return clitest.Run([]*cobra.Command{imports.New(factory.New(), nil)}, append([]string{"import"}, args...)...)
 }
 
 const spoke = `apiVersion: kustomize.toolkit.fluxcd.io/v1
@@ -58,8 +64,8 @@ func TestImport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err, errs)
 	}
-	golden(t, "import/stdout.txt", out)
-	golden(t, "import/stderr.txt", errs)
+	clitest.Golden(t, "stdout.txt", out)
+	clitest.Golden(t, "stderr.txt", errs)
 	if strings.Contains(out+errs, "hunter2") {
 		t.Error("it prints what is in a Secret")
 	}
@@ -114,7 +120,7 @@ func TestImportFails(t *testing.T) {
 		"--from-cluster x": "import: write files or folders, or --from-cluster, and not both",
 		"/no/where":        "1 document could not be read",
 	} {
-		if _, err := run(append([]string{"import"}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := run(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("import %s ends with %v, want %s", args, err, want)
 		}
 	}
@@ -220,8 +226,8 @@ func TestImportBuilds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err, errs)
 	}
-	golden(t, "import/built.txt", out)
-	golden(t, "import/built-stderr.txt", errs)
+	clitest.Golden(t, "built.txt", out)
+	clitest.Golden(t, "built-stderr.txt", errs)
 	if strings.Contains(out+errs, "hunter2") {
 		t.Error("it prints what is in a Secret")
 	}
@@ -259,6 +265,16 @@ func TestImportClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err, errs)
 	}
-	golden(t, "import/clusters.txt", out)
-	golden(t, "import/clusters-stderr.txt", errs)
+	clitest.Golden(t, "clusters.txt", out)
+	clitest.Golden(t, "clusters-stderr.txt", errs)
+}
+
+// TestImportNamespace: a -n in which no set is, is said.
+func TestImportNamespace(t *testing.T) {
+	own := strings.ReplaceAll(strings.ReplaceAll(spoke, "NAME", "a"), "flux-system", "fleet")
+	files := map[string]string{"a.yaml": own, "s.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: fleet}\n"}
+	_, out, errs, err := importing(t, files, "-n", "elsewhere")
+	if err != nil || !strings.Contains(out, "namespace: fleet") || !strings.Contains(errs, "note: no set is in namespace elsewhere (-n)") {
+		t.Errorf("%v\n%s\n%s", err, out, errs)
+	}
 }

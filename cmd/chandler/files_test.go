@@ -77,13 +77,3 @@ func TestTimeoutZero(t *testing.T) {
 		t.Errorf("%d commands have a --timeout", n)
 	}
 }
-
-// TestImportNamespace: a -n in which no set is, is said.
-func TestImportNamespace(t *testing.T) {
-	own := strings.ReplaceAll(strings.ReplaceAll(spoke, "NAME", "a"), "flux-system", "fleet")
-	files := map[string]string{"a.yaml": own, "s.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: fleet}\n"}
-	_, out, errs, err := importing(t, files, "-n", "elsewhere")
-	if err != nil || !strings.Contains(out, "namespace: fleet") || !strings.Contains(errs, "note: no set is in namespace elsewhere (-n)") {
-		t.Errorf("%v\n%s\n%s", err, out, errs)
-	}
-}

@@ -19,7 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/manifests"
 )
 
-// TestOptions: what the flags and arguments of a command become. The command itself is replaced, and nobody asks a hub.
+// TestOptions: what the flags and arguments of a command become. The work of the command is replaced, so no hub is asked.
 func TestOptions(t *testing.T) {
 	var got []any
 	took := func(of ...any) error {

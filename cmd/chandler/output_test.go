@@ -15,13 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/chandler-hub/chandler/internal/chronicle"
 	"github.com/chandler-hub/chandler/internal/cli/command"
 	"github.com/chandler-hub/chandler/internal/cli/version"
-	"github.com/chandler-hub/chandler/internal/course"
 	"github.com/chandler-hub/chandler/internal/doctor"
+	"github.com/chandler-hub/chandler/internal/eventview"
 	"github.com/chandler-hub/chandler/internal/explain"
 	"github.com/chandler-hub/chandler/internal/outdated"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 	"github.com/chandler-hub/chandler/test/jsonschema"
 )
 
@@ -29,11 +29,11 @@ import (
 var documents = map[string]any{
 	"explain CLUSTER":       explain.ClusterReport{},
 	"explain CLUSTER ADDON": explain.AddonReport{},
-	"rollout status":        course.StatusDocument{},
-	"rollout history":       course.HistoryDocument{},
-	"rollout plan":          command.Items[course.PlanDocument]{},
-	"removals list":         command.Items[course.HeldSet]{},
-	"events":                chronicle.Document{},
+	"rollout status":        rolloutview.StatusDocument{},
+	"rollout history":       rolloutview.HistoryDocument{},
+	"rollout plan":          command.Items[rolloutview.PlanDocument]{},
+	"removals list":         command.Items[rolloutview.HeldSet]{},
+	"events":                eventview.Document{},
 	"get outdated":          command.Items[outdated.Item]{},
 	"doctor":                doctor.Report{},
 	"version":               version.Document{},

@@ -41,6 +41,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
+	"github.com/chandler-hub/chandler/internal/valid"
 )
 
 // Reconciler works on one set at a time.
@@ -151,36 +152,6 @@ func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (p *compi
 		return nil, aim, nil, err
 	}
 	aim.Reach = from
-	if from.Broken() != "" {
-		return nil, aim, errors.New(from.Broken()), nil
-	}
-	if aim.Selector, invalid = match.New(from, &set.Spec); invalid != nil {
-		return nil, aim, invalid, nil
-	}
-	author := from.Author(set.Name)
-	name := ""
-	if set.UID != "" && set.Generation > 0 {
-		name = fmt.Sprintf("set %s %d", set.UID, set.Generation)
-	}
-	p, invalid = r.Programs.Get(name, author, func() ([]byte, error) {
-		raw, _, err := compile.Snapshot(&set.Spec, nil)
-		return raw, err
-	})
-	if errors.Is(invalid, programs.ErrBusy) {
-		return nil, aim, nil, invalid
-	}
-	if invalid == nil {
-		invalid = compile.CheckPriority(&set.Spec, author)
-	}
-	if invalid == nil {
-		invalid = compile.CheckMetadata(&set.Spec, author)
-	}
-	if invalid == nil {
-		_, invalid = rollout.New(set.Spec.Rollout)
-	}
-	if invalid != nil {
-		return nil, aim, invalid, nil
-	}
 	others := &hubv1.AddonSetList{}
 	if err := r.Client.List(ctx, others, client.InNamespace(set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, aim, nil, fmt.Errorf("list the sets: %w", err)
@@ -192,7 +163,22 @@ func (r *Reconciler) compile(ctx context.Context, set *hubv1.AddonSet) (p *compi
 		}
 	}
 	specs[set.Name] = &set.Spec
-	return p, aim, compile.Graph(set.Name, specs), nil
+	name := ""
+	if set.UID != "" && set.Generation > 0 {
+		name = fmt.Sprintf("set %s %d", set.UID, set.Generation)
+	}
+	kept := func(spec *hubv1.AddonSetSpec, author compile.Author) (*compile.Program, error) {
+		return r.Programs.Get(name, author, func() ([]byte, error) {
+			raw, _, err := compile.Snapshot(spec, nil)
+			return raw, err
+		})
+	}
+	result := valid.Check(set, from, from.Author(set.Name), specs, kept)
+	aim.Selector = result.Selector
+	if errors.Is(result.Content, programs.ErrBusy) {
+		return nil, aim, nil, result.Content
+	}
+	return result.Program, aim, result.Err(), nil
 }
 
 // publish tells the matcher about a set, and which revision its clusters get at once. next is nil for a set that does not

@@ -5,7 +5,6 @@
 package crdschema
 
 import (
-	"bytes"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -20,6 +19,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/yamlfile"
 )
 
 // embedded are copies of CRDs. `make generate` writes them (hack/crds).
@@ -41,13 +41,13 @@ func Parse(files ...[]byte) (*Library, error) {
 	l := &Library{schemas: map[schema.GroupVersionKind]*Schema{}}
 	var parts []string
 	for _, file := range files {
-		for _, doc := range documents(file) {
-			n, err := l.add(doc)
+		for _, doc := range yamlfile.Split(file) {
+			n, err := l.add(doc.Raw)
 			if err != nil {
 				return nil, err
 			}
 			if n > 0 {
-				parts = append(parts, string(doc))
+				parts = append(parts, string(doc.Raw))
 			}
 		}
 	}
@@ -81,22 +81,6 @@ func (l *Library) Hash() string {
 		return ""
 	}
 	return l.ID
-}
-
-func documents(file []byte) [][]byte {
-	var out [][]byte
-	at := 0
-	for i := 0; i < len(file); {
-		end := bytes.IndexByte(file[i:], '\n')
-		if end < 0 {
-			break
-		}
-		if bytes.Equal(bytes.TrimRight(file[i:i+end], " \t\r"), []byte("---")) {
-			out, at = append(out, file[at:i]), i+end+1
-		}
-		i += end + 1
-	}
-	return append(out, file[at:])
 }
 
 // add adds the served versions of a CRD, and returns how many there are.

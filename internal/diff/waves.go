@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandler-hub/chandler/internal/compile"
-	"github.com/chandler-hub/chandler/internal/course"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/preview"
 	"github.com/chandler-hub/chandler/internal/rollout"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
 
 // Rollout is how the new revision of a set reaches its clusters.
@@ -50,10 +50,10 @@ func (c *computing) rollouts(now time.Time) {
 		if !anew {
 			continue
 		}
-		in := &course.Input{Set: pair.New, Reach: pair.Reach, Registrations: registrations, Now: now}
+		in := &rolloutview.Input{Set: pair.New, Reach: pair.Reach, Registrations: registrations, Now: now}
 		has := func(k types.NamespacedName) bool { return c.had[pair.Name][k] }
 		same := func(k types.NamespacedName) bool { return !c.changed[pair.Name][k] }
-		plan, err := course.Waves(in, has, same)
+		plan, err := rolloutview.Waves(in, has, same)
 		if err != nil {
 			c.problem("New", fmt.Sprintf("AddonSet %s: %s", pair.Name, err))
 			continue

@@ -16,9 +16,9 @@ import (
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/render"
-	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/team"
+	"github.com/chandler-hub/chandler/internal/valid"
 )
 
 // set is an AddonSet in reach of the cluster, with its delivery.
@@ -167,24 +167,8 @@ func (s *set) author() compile.Author { return s.reach.Author(s.Name) }
 
 // check compiles the present spec of the set, as the hub does.
 func (s *set) check(specs map[string]*hubv1.AddonSetSpec) {
-	if why := s.reach.Broken(); why != "" {
-		s.invalid = errors.New(why)
-		return
-	}
-	if s.selector, s.invalid = match.New(s.reach, &s.object.Spec); s.invalid != nil {
-		return
-	}
-	program, err := compile.Compile(&s.object.Spec, s.author())
-	if err == nil {
-		err = compile.CheckPriority(&s.object.Spec, s.author())
-	}
-	if err == nil {
-		_, err = rollout.New(s.object.Spec.Rollout)
-	}
-	if err == nil {
-		err = compile.Graph(s.Name, specs)
-	}
-	s.program, s.invalid = program, err
+	result := valid.Check(s.object, s.reach, s.author(), specs, compile.Compile)
+	s.selector, s.program, s.invalid = result.Selector, result.Program, result.Err()
 }
 
 // selects returns whether the present spec of the set selects the cluster.

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/chandler-hub/chandler/internal/folding"
+	"github.com/chandler-hub/chandler/internal/importer/folding"
+	"github.com/chandler-hub/chandler/internal/importer/layout"
 	"github.com/chandler-hub/chandler/internal/kustomize"
-	"github.com/chandler-hub/chandler/internal/layout"
 )
 
 // Root is a folder that somebody named, with all files below it.

@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/folding"
+	"github.com/chandler-hub/chandler/internal/importer/folding"
 	"github.com/chandler-hub/chandler/internal/importer/foreign"
-	"github.com/chandler-hub/chandler/internal/layout"
+	"github.com/chandler-hub/chandler/internal/importer/layout"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
 

@@ -3,26 +3,24 @@
 package inflate
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	fluxkustomize "github.com/fluxcd/pkg/apis/kustomize"
 	generator "github.com/fluxcd/pkg/kustomize"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kustypes "sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/kustomize/kyaml/resid"
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandler-hub/chandler/internal/kustomize"
+	"github.com/chandler-hub/chandler/internal/yamlfile"
 )
 
 func sum(text string) string {
@@ -33,16 +31,8 @@ func sum(text string) string {
 // read reads the objects of a stream of YAML documents, those of lists among them.
 func read(stream []byte) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(stream)))
-	for {
-		raw, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("is no YAML: %w", err)
-		}
-		asJSON, err := yaml.YAMLToJSON(raw)
+	for _, document := range yamlfile.Split(stream) {
+		asJSON, err := yaml.YAMLToJSON(document.Raw)
 		if err != nil {
 			return nil, errors.New("is no YAML") // what the library says may quote what a Secret holds
 		}
@@ -67,6 +57,7 @@ func read(stream []byte) ([]*unstructured.Unstructured, error) {
 			return nil, errors.New("is a list of something else than objects")
 		}
 	}
+	return out, nil
 }
 
 // postRender does what helm-controller's post-renderers do, but for the labels that name the HelmRelease.

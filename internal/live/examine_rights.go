@@ -5,7 +5,6 @@ package live
 import (
 	"fmt"
 	"io/fs"
-	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -21,6 +20,7 @@ import (
 	"github.com/chandler-hub/chandler/config"
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/doctor"
+	"github.com/chandler-hub/chandler/internal/yamlfile"
 )
 
 // manifests calls take with each object of some files of config.
@@ -34,12 +34,12 @@ func manifests(pattern string, take func(kind string, text []byte) error) error 
 		if err != nil {
 			return fmt.Errorf("read %s, which is built in: %w", file, err)
 		}
-		for text := range strings.SplitSeq(string(raw), "\n---\n") {
+		for _, document := range yamlfile.Split(raw) {
 			kind := metav1.TypeMeta{}
-			if err := yaml.Unmarshal([]byte(text), &kind); err != nil {
+			if err := yaml.Unmarshal(document.Raw, &kind); err != nil {
 				return fmt.Errorf("read %s, which is built in: %w", file, err)
 			}
-			if err := take(kind.Kind, []byte(text)); err != nil {
+			if err := take(kind.Kind, document.Raw); err != nil {
 				return fmt.Errorf("read %s, which is built in: %w", file, err)
 			}
 		}

@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/course"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 	"github.com/chandler-hub/chandler/internal/team"
 )
 
 // Revisions reads the revisions of a set.
-func (r *Reader) Revisions(ctx context.Context, in *course.Input) error {
+func (r *Reader) Revisions(ctx context.Context, in *rolloutview.Input) error {
 	list := &appsv1.ControllerRevisionList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(in.Set.Namespace), labelled(in.Set)); err != nil {
 		return fmt.Errorf("list the ControllerRevisions in namespace %s: %w", in.Set.Namespace, err)
@@ -34,7 +34,7 @@ func (r *Reader) Revisions(ctx context.Context, in *course.Input) error {
 }
 
 // Deliveries reads the deliveries of a set.
-func (r *Reader) Deliveries(ctx context.Context, in *course.Input) error {
+func (r *Reader) Deliveries(ctx context.Context, in *rolloutview.Input) error {
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(in.Set.Namespace), labelled(in.Set)); err != nil {
 		return fmt.Errorf("list the AddonDeliveries in namespace %s: %w", in.Set.Namespace, err)
@@ -44,7 +44,7 @@ func (r *Reader) Deliveries(ctx context.Context, in *course.Input) error {
 }
 
 // Reach reads how far the set reaches.
-func (r *Reader) Reach(ctx context.Context, in *course.Input) error {
+func (r *Reader) Reach(ctx context.Context, in *rolloutview.Input) error {
 	platform := r.Hub.IsPlatform
 	if in.Reach = (match.Reach{Namespace: in.Set.Namespace, Platform: true}); !platform(in.Set.Namespace) {
 		teams := &hubv1.TeamList{}
@@ -57,7 +57,7 @@ func (r *Reader) Reach(ctx context.Context, in *course.Input) error {
 }
 
 // Clusters reads which clusters there are, and how far the set reaches.
-func (r *Reader) Clusters(ctx context.Context, in *course.Input) error {
+func (r *Reader) Clusters(ctx context.Context, in *rolloutview.Input) error {
 	if err := r.Reach(ctx, in); err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/chandler-hub/chandler/internal/yamlfile"
 )
 
 // booleans are the words of YAML 1.1, which kubectl and the hub read, that are texts in YAML 1.2. In another case, such as oN, they are
@@ -23,10 +25,10 @@ var booleans = map[string]bool{
 // file. A variable or value of an add-on may have any type, so that nothing refuses it there.
 func Booleans(name string, raw []byte) []string {
 	b := booleanFinder{file: name}
-	for _, d := range split(raw) {
+	for _, d := range yamlfile.Split(raw) {
 		var n yaml.Node
-		if yaml.Unmarshal(d.raw, &n) == nil && len(n.Content) == 1 { // what does not parse is told by Parse
-			b.line = d.line
+		if yaml.Unmarshal(d.Raw, &n) == nil && len(n.Content) == 1 { // what does not parse is told by Parse
+			b.line = d.Line
 			b.objects(n.Content[0])
 		}
 	}

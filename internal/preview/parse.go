@@ -21,6 +21,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/yamlfile"
 )
 
 // Object is one object that the hub would read.
@@ -70,7 +71,7 @@ func Parse(name string, raw []byte) (objects []Object, ignored int, err error) {
 // ParseWith is Parse with the schemas of some CRDs in place of those that are built in.
 func ParseWith(name string, raw []byte, schemas *crdschema.Library) (objects []Object, ignored int, err error) {
 	p := parser{file: name, schemas: schemas}
-	for _, d := range split(raw) {
+	for _, d := range yamlfile.Split(raw) {
 		p.document(d)
 	}
 	return p.objects, p.ignored, errors.Join(p.errs...)
@@ -84,33 +85,13 @@ type parser struct {
 	errs    []error
 }
 
-// document is a part of a file, and the line on which it begins, counted from 0.
-type document struct {
-	raw  []byte
-	line int
-}
-
-// split cuts a file where a line begins with ---.
-func split(raw []byte) []document {
-	var out []document
-	at := document{}
-	for i, line := range bytes.SplitAfter(raw, []byte("\n")) {
-		if rest, ok := bytes.CutPrefix(line, []byte("---")); ok && (len(rest) == 0 || bytes.ContainsAny(rest[:1], " \t\r\n")) {
-			out = append(out, at)
-			at = document{line: i}
-		}
-		at.raw = append(at.raw, line...)
-	}
-	return append(out, at)
-}
-
 func (p *parser) fail(format string, args ...any) {
 	p.errs = append(p.errs, errors.New(oneLine(p.file+": "+fmt.Sprintf(format, args...))))
 }
 
-func (p *parser) document(d document) {
-	raw, err := toJSON(d.raw, yaml.YAMLToJSON)
-	if err != nil && isTemplate(d.raw, err) && !ours.Match(d.raw) {
+func (p *parser) document(d yamlfile.Document) {
+	raw, err := toJSON(d.Raw, yaml.YAMLToJSON)
+	if err != nil && isTemplate(d.Raw, err) && !ours.Match(d.Raw) {
 		p.ignored++
 		return
 	}
@@ -123,9 +104,9 @@ func (p *parser) document(d document) {
 		p.syntax(d, err)
 		return
 	}
-	if line := another(d.raw); line > 0 {
+	if line := another(d.Raw); line > 0 {
 		p.errs = append(p.errs, errors.New(oneLine(fmt.Sprintf("%s, line %d: a second object begins in one document, and only one of them "+
-			"would count: write --- on a line of its own between them", p.file, d.line+line+1))))
+			"would count: write --- on a line of its own between them", p.file, d.Line+line+1))))
 		return
 	}
 	objects := p.flatten(v, d)
@@ -133,7 +114,7 @@ func (p *parser) document(d document) {
 		if gk := u.GroupVersionKind().GroupKind(); gk == setKind || gk == teamKind || gk == registrationKind {
 			// If a key has two values, the API server takes the last, and a person who reads the file takes the
 			// first.
-			if _, err := toJSON(d.raw, yaml.YAMLToJSONStrict); err != nil {
+			if _, err := toJSON(d.Raw, yaml.YAMLToJSONStrict); err != nil {
 				p.syntax(d, err)
 				return
 			}
@@ -192,7 +173,7 @@ func decode(raw []byte) (any, error) {
 
 // flatten returns the Kubernetes objects of a document: the document itself, or the items of a list. It reports
 // anything else.
-func (p *parser) flatten(v any, d document) []*unstructured.Unstructured {
+func (p *parser) flatten(v any, d yamlfile.Document) []*unstructured.Unstructured {
 	if v == nil {
 		return nil // nothing, or comments alone
 	}
@@ -200,7 +181,7 @@ func (p *parser) flatten(v any, d document) []*unstructured.Unstructured {
 	kind, _ := m["kind"].(string)
 	apiVersion, _ := m["apiVersion"].(string)
 	if kind == "" || apiVersion == "" {
-		p.errs = append(p.errs, &NotObject{File: p.file, Line: d.line + 1 + leading(d.raw), APIVersion: apiVersion, Kind: kind})
+		p.errs = append(p.errs, &NotObject{File: p.file, Line: d.Line + 1 + leading(d.Raw), APIVersion: apiVersion, Kind: kind})
 		return nil
 	}
 	items, ok := m["items"].([]any)
@@ -303,9 +284,9 @@ type Located struct {
 func Documents(name string, raw []byte) ([]Located, error) {
 	p := parser{file: name}
 	var out []Located
-	for _, d := range split(raw) {
-		asJSON, err := toJSON(d.raw, yaml.YAMLToJSON)
-		if err != nil && isTemplate(d.raw, err) {
+	for _, d := range yamlfile.Split(raw) {
+		asJSON, err := toJSON(d.Raw, yaml.YAMLToJSON)
+		if err != nil && isTemplate(d.Raw, err) {
 			continue
 		}
 		var v any
@@ -321,7 +302,7 @@ func Documents(name string, raw []byte) ([]Located, error) {
 				p.fail("%s: %s", u.GetKind(), strings.Join(problems, "; "))
 				continue
 			}
-			out = append(out, Located{d.line + 1 + leading(d.raw), u})
+			out = append(out, Located{d.Line + 1 + leading(d.Raw), u})
 		}
 	}
 	return out, errors.Join(p.errs...)

@@ -10,7 +10,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/match"
-	"github.com/chandler-hub/chandler/internal/rollout"
+	"github.com/chandler-hub/chandler/internal/valid"
 )
 
 // compiled is a set that is ready to be rendered, or the part of it that compiles.
@@ -90,32 +90,22 @@ func (r *renderer) compile() {
 		r.warnOfOldForm(s)
 		c := &compiled{set: s, reach: r.reach(s.Namespace)}
 		r.sets = append(r.sets, c)
-		if why := c.reach.Broken(); why != "" {
-			r.fail("AddonSet %s: %s", c, why)
-			continue
-		}
-		var err error
-		if c.selector, err = match.New(c.reach, &s.Spec); err != nil {
-			r.fail("AddonSet %s: %s", c, err)
-		}
 		author := c.reach.Author(s.Name)
 		author.Schemas = r.options.Schemas
-		program, err := compile.Compile(&s.Spec, author)
-		r.refuse("AddonSet "+c.String(), err)
-		priority := compile.CheckPriority(&s.Spec, author)
-		r.refuse("AddonSet "+c.String(), priority)
-		graph := compile.Graph(s.Name, byNamespace[s.Namespace])
+		result := valid.Check(s, c.reach, author, byNamespace[s.Namespace], compile.Compile)
 		if !r.fleet.live() {
 			var absent compile.Errors
-			absent, graph = compile.Split(graph)
+			absent, result.Graph = compile.Split(result.Graph)
 			r.warnOfAbsent(c, absent)
 		}
-		r.refuse("AddonSet "+c.String(), graph)
-		_, strategy := rollout.New(s.Spec.Rollout)
-		r.refuse("AddonSet "+c.String(), strategy)
-		if err == nil && priority == nil && graph == nil && strategy == nil {
-			program.Pins = r.fleet.pins[c.String()]
-			c.program = program
+		about := "AddonSet " + c.String()
+		for _, err := range result.Errors() {
+			r.refuse(about, err)
+		}
+		c.selector, result.Selection = result.Selector, nil // also a set whose selector is wrong has a program
+		if result.Err() == nil {
+			c.program = result.Program
+			c.program.Pins = r.fleet.pins[c.String()]
 		}
 	}
 }

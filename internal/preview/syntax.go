@@ -11,10 +11,12 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/chandler-hub/chandler/internal/yamlfile"
 )
 
 // syntax reports a document that does not parse, by its line in the file.
-func (p *parser) syntax(d document, err error) {
+func (p *parser) syntax(d yamlfile.Document, err error) {
 	line, text := place(d, err)
 	p.errs = append(p.errs, errors.New(oneLine(fmt.Sprintf("%s, line %d: %s", p.file, line, text))))
 }
@@ -22,11 +24,11 @@ func (p *parser) syntax(d document, err error) {
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
 // place returns on which line of the file a document goes wrong, counted from 1, and what is wrong there.
-func place(d document, err error) (line int, text string) {
-	line = d.line + 1
+func place(d yamlfile.Document, err error) (line int, text string) {
+	line = d.Line + 1
 	text = strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), "yaml: ")
-	if isTemplate(d.raw, err) {
-		before, _, _ := bytes.Cut(d.raw, []byte("{{"))
+	if isTemplate(d.Raw, err) {
+		before, _, _ := bytes.Cut(d.Raw, []byte("{{"))
 		return line + bytes.Count(before, []byte("\n")),
 			"holds {{ and }} outside of quotes: if it is a Helm template, render that first; if it is text for Helm, put it in quotes"
 	}
@@ -34,14 +36,14 @@ func place(d document, err error) (line int, text string) {
 	if m := yamlLine.FindStringSubmatchIndex(text); m != nil {
 		said, _ = strconv.Atoi(text[m[2]:m[3]])
 		text = text[m[1]:]
-		line = d.line + said
+		line = d.Line + said
 	}
 	if strings.Contains(text, "already set in map") {
 		return line, text // the parser counts right here, and the lines before are in order
 	}
-	lines := bytes.SplitAfter(d.raw, []byte("\n"))
+	lines := bytes.SplitAfter(d.Raw, []byte("\n"))
 	if at := culprit(lines, said, text); at >= 0 {
-		line, text = d.line+at+1, remedy(text, string(lines[at]))
+		line, text = d.Line+at+1, remedy(text, string(lines[at]))
 	}
 	return line, text
 }

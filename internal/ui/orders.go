@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/course"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 	"github.com/chandler-hub/chandler/internal/ui/view"
 )
 
@@ -65,14 +65,14 @@ func (s *Server) mayPatch(ctx context.Context, set types.NamespacedName) bool {
 }
 
 // course reads a set anew, with its revisions. The clusters are those that the watch knows. What may not be read is noted.
-func (s *Server) course(r *http.Request) (*course.Input, error) {
+func (s *Server) course(r *http.Request) (*rolloutview.Input, error) {
 	ctx := r.Context()
 	set := &hubv1.AddonSet{}
 	if err := s.Reader.Client.Get(ctx, types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}, set); err != nil {
 		return nil, err
 	}
-	in := &course.Input{Set: set, Now: s.Now(), Reach: match.Reach{Namespace: set.Namespace}}
-	for _, read := range []func(context.Context, *course.Input) error{s.Reader.Revisions, s.Reader.Reach} {
+	in := &rolloutview.Input{Set: set, Now: s.Now(), Reach: match.Reach{Namespace: set.Namespace}}
+	for _, read := range []func(context.Context, *rolloutview.Input) error{s.Reader.Revisions, s.Reader.Reach} {
 		err := read(ctx, in)
 		if apierrors.IsForbidden(err) {
 			in.Notes = append(in.Notes, "you may not read everything that this page needs: "+excerpt.Line(err.Error()))
@@ -225,7 +225,7 @@ func (s *Server) patch(ctx context.Context, set *hubv1.AddonSet, patch map[strin
 		if err != nil {
 			return err
 		}
-		err = s.Reader.Client.Patch(ctx, set, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(course.Manager))
+		err = s.Reader.Client.Patch(ctx, set, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(rolloutview.Manager))
 		switch {
 		case apierrors.IsForbidden(err):
 			return fmt.Errorf("you may not patch AddonSet %s: %w", key, err)

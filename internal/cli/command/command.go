@@ -4,6 +4,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -14,6 +15,14 @@ import (
 
 // Name is what people call a command, without the name of the program, such as "rollout status".
 func Name(cmd *cobra.Command) string { return strings.TrimPrefix(cmd.CommandPath(), "chandler ") }
+
+// Run does what a command usually does with its options, or what a test has it do instead.
+func Run[O any](ctx context.Context, o *O, instead func(context.Context, *O) error, usual func(context.Context) error) error {
+	if instead != nil {
+		return instead(ctx, o)
+	}
+	return usual(ctx)
+}
 
 // Group makes a command of those below it. Alone it prints its help, as kubectl's and flux's do.
 func Group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
@@ -31,7 +40,7 @@ func Group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// OnlyFlags refuses arguments. Who writes one to a command that reads files has most likely forgotten -f.
+// OnlyFlags refuses arguments. An argument to a command that reads files is most likely a file without -f.
 func OnlyFlags(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -53,7 +62,7 @@ func OneName(what string) cobra.PositionalArgs {
 	}
 }
 
-// Wants has a command end as a wrong one does, before anybody is asked, if a check of its flags fails.
+// Wants has a command end as a wrong one does, before the hub is asked, if a check of its flags fails.
 func Wants(cmd *cobra.Command, check func() error) {
 	before := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {

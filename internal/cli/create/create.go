@@ -81,7 +81,7 @@ func (o *Options) addFlags(cmd *cobra.Command, from *factory.Factory, to *string
 func (o *Options) run(ctx context.Context) error {
 	objects, err := o.Maker.Make()
 	if err != nil {
-		return exit.Wrong(err) // a flag is missing, or does not go with another one, or nobody can read it
+		return exit.Wrong(err) // a flag is missing, does not go with another one, or cannot be read
 	}
 	if o.Export {
 		if err := o.Reader.Hub.Complete(hubconfig.DefaultNamespace); err != nil {
@@ -132,7 +132,8 @@ func (o *Options) checkPeople(ctx context.Context, objects []*unstructured.Unstr
 	return nil
 }
 
-// teams returns the Teams of the hub, which decide what a set may do. Who may not list them learns it from the hub.
+// teams returns the Teams of the hub, which decide what a set may do. A user who may not list them learns from the hub what
+// is forbidden.
 func (o *Options) teams(ctx context.Context) ([]hubv1.Team, error) {
 	list := &hubv1.TeamList{}
 	switch err := o.Client.List(ctx, list); {
@@ -145,7 +146,7 @@ func (o *Options) teams(ctx context.Context) ([]hubv1.Team, error) {
 	}
 }
 
-// readValues reads files of Helm values, each of which goes over those before it.
+// readValues reads files of Helm values, and merges them: a later file wins.
 func readValues(files []string) (map[string]any, error) {
 	out := map[string]any{}
 	for _, name := range files {

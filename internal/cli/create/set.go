@@ -44,10 +44,7 @@ The source becomes part of the set (spec.sources). --source uses an existing sou
 				return exit.Wrong(err) // the command line is wrong: a file of it cannot be read
 			}
 			o.Streams, o.Maker = terminal.Of(cmd), s
-			if run != nil {
-				return run(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
+			return command.Run(cmd.Context(), o, run, o.run)
 		},
 	}
 	f := cmd.Flags()

@@ -32,10 +32,7 @@ and ClusterRegistrations, which would reach further than the Team allows.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t.Name, t.Labels = args[0], o.Labels
 			o.Streams, o.Maker = terminal.Of(cmd), t
-			if run != nil {
-				return run(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
+			return command.Run(cmd.Context(), o, run, o.run)
 		},
 	}
 	f := cmd.Flags()

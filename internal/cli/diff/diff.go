@@ -62,10 +62,7 @@ renders them in a process of its own. --live also tries the change on one cluste
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Streams = terminal.Of(cmd)
 			o.Stdin, o.Stderr, o.Preview.Now = o.In, o.ErrOut, from.Now()
-			if run != nil {
-				return run(cmd.Context(), o)
-			}
-			err := o.run(cmd.Context())
+			err := command.Run(cmd.Context(), o, run, o.run)
 			var code *exit.Error
 			if err != nil && !errors.As(err, &code) {
 				err = exit.Wrong(err)
@@ -107,7 +104,7 @@ func (o *Options) run(ctx context.Context) error {
 	return o.show(r)
 }
 
-// compare compares both sides, with the objects of the clusters if somebody asks for them.
+// compare compares both sides, with the objects of the clusters if --charts or --live asks for them.
 func (o *Options) compare(ctx context.Context, in *diff.Input) (*diff.Result, error) {
 	var makers *diff.Makers
 	outer := ctx // without --timeout: what is left then is not compared, and the rest is shown
@@ -192,14 +189,9 @@ func (o *Options) useless() error {
 // againstFiles compares files with files.
 func (o *Options) againstFiles(ctx context.Context) (*diff.Input, error) {
 	in := &diff.Input{From: strings.Join(o.Against, ", "), To: strings.Join(o.Names, ", ")}
-	files, err := o.Read(ctx)
+	next, err := o.newFiles(ctx)
 	if err != nil {
 		return nil, err
-	}
-	next := o.Objects(files)
-	o.Booleans(files)
-	if o.Errors > 0 { // what cannot be read would look as if it were gone
-		return nil, fmt.Errorf("%w in what is new: nothing is compared", o.Result())
 	}
 	// The new files say first which flags the hub has: it is one hub that does what changes.
 	if err := input.Adopt(o.Written, o.HubNamespace, next); err != nil {

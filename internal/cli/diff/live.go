@@ -19,30 +19,25 @@ import (
 	"github.com/chandler-hub/chandler/internal/snapshot"
 )
 
-// againstHub compares files with the live hub. What the files do not have stays as it is, unless somebody wants it gone.
+// againstHub compares files with the live hub. What the files do not have stays as it is, unless --prune says that it goes.
 func (o *Options) againstHub(ctx context.Context) (*diff.Input, error) {
-	files, err := o.Read(ctx)
+	next, err := o.newFiles(ctx)
 	if err != nil {
 		return nil, err
-	}
-	next := o.Objects(files)
-	o.Booleans(files)
-	if o.Errors > 0 {
-		return nil, fmt.Errorf("%w in what is new: nothing is compared", o.Result())
 	}
 	fleet, err := o.Connection.Fleet(ctx)
 	if err != nil {
 		return nil, exit.Advise(err, "--against DIR|REVISION compares files without a hub")
 	}
 	in := &diff.Input{From: "the hub", To: strings.Join(o.Names, ", ")}
-	whole := preview.Complete(next, fleet.Objects, func(*preview.Object) bool { return true })
+	all := whole(next, fleet.Objects)
 	if o.Prune {
-		whole = preview.Complete(next, fleet.Objects, func(one *preview.Object) bool { return !preview.IsDelivered(one) })
-	} else if n := delivered(whole) - delivered(next); n > 0 {
+		all = preview.Complete(next, fleet.Objects, func(one *preview.Object) bool { return !preview.IsDelivered(one) })
+	} else if n := delivered(all) - delivered(next); n > 0 {
 		in.Notes = append(in.Notes, fmt.Sprintf("%d of the hub's AddonSets and Teams, which the files do not have, stay as they are; with "+
 			"--prune they count as removed", n))
 	}
-	return in, o.fleets(in, fleet, fleet.Objects, whole)
+	return in, o.fleets(in, fleet, fleet.Objects, all)
 }
 
 func delivered(objects []preview.Object) (n int) {
@@ -151,9 +146,23 @@ func isFile(name string) bool {
 	return err == nil || name == "-"
 }
 
-// whole returns objects together with what is known of the fleet.
+// whole returns objects together with what is known of the fleet beside them.
 func whole(objects, known []preview.Object) []preview.Object {
 	return preview.Complete(objects, known, func(*preview.Object) bool { return true })
+}
+
+// newFiles reads what is new. Nothing is compared if some of it cannot be read: that would look as if it were gone.
+func (o *Options) newFiles(ctx context.Context) ([]preview.Object, error) {
+	files, err := o.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	next := o.Objects(files)
+	o.Booleans(files)
+	if o.Errors > 0 {
+		return nil, fmt.Errorf("%w in what is new: nothing is compared", o.Result())
+	}
+	return next, nil
 }
 
 // oldFiles reads what is there now.

@@ -38,10 +38,7 @@ secrets. What you may not read is listed as not checked. docs/doctor.md explains
 		Args: command.OnlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Streams = terminal.Of(cmd)
-			if run != nil {
-				return run(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
+			return command.Run(cmd.Context(), o, run, o.run)
 		},
 	}
 	o.AddBare(cmd, from) // it looks at a whole hub

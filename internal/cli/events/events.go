@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/chronicle"
 	"github.com/chandler-hub/chandler/internal/cli/command"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 	"github.com/chandler-hub/chandler/internal/cli/factory"
 	"github.com/chandler-hub/chandler/internal/cli/hub"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
+	"github.com/chandler-hub/chandler/internal/eventview"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/page"
@@ -78,10 +78,7 @@ NAME is NAME or NAMESPACE/NAME. If there is both a cluster and a set, write clus
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Streams, o.Args = terminal.Of(cmd), args
-		if run != nil {
-			return run(cmd.Context(), o)
-		}
-		return o.run(cmd.Context())
+		return command.Run(cmd.Context(), o, run, o.run)
 	}
 	exit.Means(cmd, "", "no such cluster, set or add-on")
 	return cmd
@@ -91,7 +88,7 @@ func (o *Options) run(ctx context.Context) error {
 	if cluster, addon, both := ofAddon(o.Args); both {
 		return o.storyOf(ctx, cluster, addon)
 	}
-	o.list = &page.List{Columns: chronicle.Columns, Colour: terminal.Coloured(o.Out)}
+	o.list = &page.List{Columns: eventview.Columns, Colour: terminal.Coloured(o.Out)}
 	scope, err := o.scope(ctx, o.Args)
 	if err != nil {
 		return err
@@ -110,7 +107,7 @@ func ofAddon(args []string) (cluster, addon string, both bool) {
 // storyOf shows the events of one add-on on one cluster.
 func (o *Options) storyOf(ctx context.Context, cluster, addon string) error {
 	s := &teller{Options: o, shown: map[string]bool{}, said: map[string]bool{}}
-	s.list = &page.List{Columns: chronicle.StoryColumns, Colour: terminal.Coloured(o.Out)}
+	s.list = &page.List{Columns: eventview.StoryColumns, Colour: terminal.Coloured(o.Out)}
 	return s.run(ctx, cluster, addon)
 }
 
@@ -126,9 +123,9 @@ func (o *Options) completeStory(cmd *cobra.Command, args []string, begun string)
 }
 
 // scope returns which events are wanted.
-func (o *Options) scope(ctx context.Context, args []string) (*chronicle.Scope, error) {
+func (o *Options) scope(ctx context.Context, args []string) (*eventview.Scope, error) {
 	if len(args) == 0 {
-		scope := chronicle.Hub()
+		scope := eventview.Hub()
 		if *o.Flags.Namespace != "" {
 			scope.Namespaces = []string{*o.Flags.Namespace}
 		}
@@ -140,9 +137,9 @@ func (o *Options) scope(ctx context.Context, args []string) (*chronicle.Scope, e
 	}
 	if s.Cluster != nil {
 		deliveries, err := o.Deliveries(ctx, s.Cluster)
-		return chronicle.Cluster(s.Cluster, deliveries), err
+		return eventview.Cluster(s.Cluster, deliveries), err
 	}
-	scope := chronicle.Set(s.Set)
+	scope := eventview.Set(s.Set)
 	q := &live.Query{Client: o.Client, Kinds: "AddonDeliveries", Namespace: s.Set.Namespace,
 		List:    func() client.ObjectList { return &hubv1.AddonDeliveryList{} },
 		Options: []client.ListOption{client.MatchingLabels{hubv1.AddonSetLabel: identity.LabelValue(s.Set.Name)}}}
@@ -157,7 +154,7 @@ func (o *Options) scope(ctx context.Context, args []string) (*chronicle.Scope, e
 	return scope, err
 }
 
-func (o *Options) show(ctx context.Context, scope *chronicle.Scope) error {
+func (o *Options) show(ctx context.Context, scope *eventview.Scope) error {
 	// A watch is of one namespace, or of all.
 	namespaces := scope.Namespaces
 	if len(namespaces) == 0 || o.Follow && len(namespaces) > 1 {
@@ -182,7 +179,7 @@ func (o *Options) show(ctx context.Context, scope *chronicle.Scope) error {
 		}
 		switch {
 		case o.Follow && ctx.Err() != nil:
-			return nil // somebody has seen enough
+			return nil // the user has seen enough
 		case err != nil:
 			return err
 		case !o.Output.IsText():
@@ -201,7 +198,7 @@ func (o *Options) query(namespace string) *live.Query {
 }
 
 // read reads the events that are wanted, in the order in which they came. Of the others it holds no more than a page.
-func (o *Options) read(ctx context.Context, scope *chronicle.Scope, namespaces []string) (found []corev1.Event, version string,
+func (o *Options) read(ctx context.Context, scope *eventview.Scope, namespaces []string) (found []corev1.Event, version string,
 	err error) {
 	for _, namespace := range namespaces {
 		version, err = o.query(namespace).Pages(ctx, func(objects []client.Object) error {
@@ -216,23 +213,23 @@ func (o *Options) read(ctx context.Context, scope *chronicle.Scope, namespaces [
 			return nil, "", err
 		}
 	}
-	chronicle.Sort(found)
+	eventview.Sort(found)
 	return found, version, nil
 }
 
 // print writes events that have not been written yet as they are.
 func (o *Options) print(events []corev1.Event) error {
 	if !o.Output.IsText() {
-		d := chronicle.Document{Items: []chronicle.Happened{}}
+		d := eventview.Document{Items: []eventview.Happened{}}
 		for i := range events {
-			d.Items = append(d.Items, chronicle.Of(&events[i]))
+			d.Items = append(d.Items, eventview.Of(&events[i]))
 		}
 		return o.Output.Write(o.Out, d)
 	}
 	events = slices.DeleteFunc(events, func(e corev1.Event) bool { return o.Follow && o.shown[e.UID] == e.ResourceVersion })
 	rows := make([]page.Row, len(events))
 	for i := range events {
-		rows[i] = chronicle.Row(&events[i], o.Now())
+		rows[i] = eventview.Row(&events[i], o.Now())
 		if o.Follow {
 			o.shown[events[i].UID] = events[i].ResourceVersion
 		}

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/chronicle"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
+	"github.com/chandler-hub/chandler/internal/eventview"
 	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/page"
 	"github.com/chandler-hub/chandler/internal/request"
@@ -26,7 +26,7 @@ import (
 type teller struct {
 	*Options
 	list  *page.List
-	story *chronicle.Story
+	story *eventview.Story
 	// looked is when the deliveries to the cluster were listed last.
 	looked time.Time
 	// shown are the lines that were printed or left out, and said the notes.
@@ -41,21 +41,21 @@ func (o *teller) run(ctx context.Context, cluster, addon string) error {
 	if err != nil {
 		return err
 	}
-	o.story = &chronicle.Story{Addon: addon, Registration: reg}
+	o.story = &eventview.Story{Addon: addon, Registration: reg}
 	if err := o.read(ctx); err != nil {
 		return err
 	}
 	if len(o.story.Deliveries) == 0 {
 		return fmt.Errorf("cluster %s/%s has no add-on %q: chandler explain %s %s says why", reg.Namespace, reg.Name, addon, cluster, addon)
 	}
-	entries, versions := o.story.Entries(), map[chronicle.Subject]string{}
+	entries, versions := o.story.Entries(), map[eventview.Subject]string{}
 	for _, of := range o.story.Subjects() {
 		versions[of], err = o.past(ctx, of, func(e *corev1.Event) { entries = append(entries, o.story.Told(e)...) })
 		if err != nil {
 			return err
 		}
 	}
-	chronicle.SortEntries(entries)
+	eventview.SortEntries(entries)
 	if n := len(entries) - o.Tail; o.Tail > 0 && n > 0 {
 		terminal.Say(o.ErrOut, "%d older lines are left out: --tail 0 prints all", n)
 		for i := range entries[:n] {
@@ -67,7 +67,7 @@ func (o *teller) run(ctx context.Context, cluster, addon string) error {
 	}
 	err = o.goOn(ctx, versions)
 	if ctx.Err() != nil {
-		return nil // somebody has seen enough
+		return nil // the user has seen enough
 	}
 	return err
 }
@@ -160,14 +160,14 @@ func (o *teller) note(text string) {
 }
 
 // about asks for the events of one object: the API server leaves out those of all the others.
-func (o *teller) about(of chronicle.Subject) *live.Query {
+func (o *teller) about(of eventview.Subject) *live.Query {
 	return &live.Query{Client: o.Client, Kinds: "Events", Namespace: of.Namespace,
 		List:    func() client.ObjectList { return &corev1.EventList{} },
 		Options: []client.ListOption{client.MatchingFields{"involvedObject.name": of.Name}}}
 }
 
-// past reads the events of one object. It returns the version to follow them from, or "" if nobody may read them.
-func (o *teller) past(ctx context.Context, of chronicle.Subject, take func(*corev1.Event)) (string, error) {
+// past reads the events of one object. It returns the version to follow them from, or "" if the user may not read them.
+func (o *teller) past(ctx context.Context, of eventview.Subject, take func(*corev1.Event)) (string, error) {
 	version, err := o.about(of).Pages(ctx, func(objects []client.Object) error {
 		for _, object := range objects {
 			if e, ok := object.(*corev1.Event); ok {
@@ -189,8 +189,8 @@ type news struct {
 	err   error
 }
 
-// goOn prints what happens, until somebody ends it.
-func (o *teller) goOn(ctx context.Context, versions map[chronicle.Subject]string) error {
+// goOn prints what happens, until the command is ended.
+func (o *teller) goOn(ctx context.Context, versions map[eventview.Subject]string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	heard := make(chan news)
@@ -202,7 +202,7 @@ func (o *teller) goOn(ctx context.Context, versions map[chronicle.Subject]string
 	tick := time.NewTicker(readEvery)
 	defer tick.Stop()
 	for {
-		var entries []chronicle.Entry
+		var entries []eventview.Entry
 		var err error
 		select {
 		case <-ctx.Done():
@@ -225,7 +225,7 @@ func (o *teller) goOn(ctx context.Context, versions map[chronicle.Subject]string
 }
 
 // again reads the objects again, and listens to those that are new.
-func (o *teller) again(ctx context.Context, versions map[chronicle.Subject]string, heard chan<- news) ([]chronicle.Entry, error) {
+func (o *teller) again(ctx context.Context, versions map[eventview.Subject]string, heard chan<- news) ([]eventview.Entry, error) {
 	if err := o.read(ctx); err != nil {
 		return nil, err
 	}
@@ -242,12 +242,12 @@ func (o *teller) again(ctx context.Context, versions map[chronicle.Subject]strin
 			go o.listen(ctx, of, version, heard)
 		}
 	}
-	chronicle.SortEntries(entries)
+	eventview.SortEntries(entries)
 	return entries, nil
 }
 
 // listen tells the events of one object. When the API server has forgotten where it was, it reads all of them again.
-func (o *teller) listen(ctx context.Context, of chronicle.Subject, version string, heard chan<- news) {
+func (o *teller) listen(ctx context.Context, of eventview.Subject, version string, heard chan<- news) {
 	tell := func(n news) error {
 		select {
 		case heard <- n:
@@ -282,9 +282,9 @@ func (o *teller) listen(ctx context.Context, of chronicle.Subject, version strin
 }
 
 // print writes entries that have not been written yet.
-func (o *teller) print(entries []chronicle.Entry) error {
+func (o *teller) print(entries []eventview.Entry) error {
 	if !o.Output.IsText() {
-		d := chronicle.Document{Items: []chronicle.Happened{}}
+		d := eventview.Document{Items: []eventview.Happened{}}
 		for i := range entries {
 			if o.isNew(entries[i].Row()) {
 				d.Items = append(d.Items, entries[i].Happened())

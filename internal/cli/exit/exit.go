@@ -49,10 +49,10 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrTimeout is why a command ends when the time of --timeout is over.
+// ErrTimeout is the error of a command whose --timeout is over.
 var ErrTimeout = errors.New("the time is over")
 
-// ErrEnded is why a command that somebody ends has not done what it is for.
+// ErrEnded is the error of a command that a signal ended before its work was done.
 var ErrEnded error = endedBySignal{}
 
 type endedBySignal struct{}
@@ -60,8 +60,8 @@ type endedBySignal struct{}
 func (endedBySignal) Error() string { return "ended by a signal" }
 func (endedBySignal) Unwrap() error { return context.Canceled }
 
-// Told returns the exit code of an error, and the text that people read. The text holds all of the error, also what somebody has added to
-// an error that had its exit code already. An error without a code comes from before a command began: its flags or arguments are wrong.
+// Told returns the exit code of an error, and the text that people read. The text is that of the whole error, also where words were added
+// to an error that had its exit code already. An error without a code comes from before a command began: its flags or arguments are wrong.
 func Told(err error) (code int, text string) {
 	decided := &Error{Uncertain, err}
 	_ = errors.As(err, &decided)
@@ -129,8 +129,8 @@ func (a *advised) Unwrap() error { return a.error }
 // Advise adds to an error what people can do in place of what failed.
 func Advise(err error, advice string) error { return &advised{err, advice} }
 
-// Plainly says what keeps a command from asking the hub in the one line that all commands have for it, and that somebody has ended the
-// command. What was done before has been printed. A command that decides for Failed was in the middle of its work, and says where.
+// Plainly gives all commands the same line for an error that keeps them from asking the hub, and another one for a signal that ended them.
+// What was done before the signal has been printed. A command that decides for Failed was in the middle of its work, and says where.
 func Plainly(ctx context.Context, err error) error {
 	var unreached *live.Unreached
 	var decided *Error

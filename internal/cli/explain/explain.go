@@ -55,10 +55,7 @@ CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Streams, o.Args = terminal.Of(cmd), args
-			if run != nil {
-				return run(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
+			return command.Run(cmd.Context(), o, run, o.run)
 		},
 	}
 	o.AddFlags(cmd, from)
@@ -104,7 +101,7 @@ func (o *Options) run(ctx context.Context) error {
 	return report.Print(o.Out)
 }
 
-// input reads a cluster. Who may not read all namespaces gets what his own has: that of -n, or of the kubeconfig's context.
+// input reads a cluster. A user who may not read all namespaces gets one: that of -n, or of the kubeconfig's context.
 func (o *Options) input(ctx context.Context) (*explain.Input, error) {
 	name := o.Args[0]
 	own, err := hub.OwnNamespace(o.Flags)

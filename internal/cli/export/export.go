@@ -50,10 +50,7 @@ needs no access to the hub.`,
 		Args: command.OnlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Streams = terminal.Of(cmd)
-			if run != nil {
-				return run(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
+			return command.Run(cmd.Context(), o, run, o.run)
 		},
 	}
 	o.AddFlags(cmd, from)

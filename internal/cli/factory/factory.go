@@ -63,6 +63,6 @@ func KubectlFlags() *genericclioptions.ConfigFlags {
 	return flags
 }
 
-// RequestTimeout is how long a command waits for an answer of an API server, unless somebody says otherwise. kubectl waits for ever, and
-// the servers of a fleet hang now and then.
+// RequestTimeout is how long a command waits for an answer of an API server, unless --request-timeout says otherwise. kubectl waits
+// without an end, but of the many API servers of a fleet some hang.
 const RequestTimeout = "30s"

@@ -69,10 +69,7 @@ func newOptions(cmd *cobra.Command, from *factory.Factory, run Run, kind kindToG
 	f.BoolVar(&o.NoHeader, "no-headers", false, "print no header")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Streams, o.Args = terminal.Of(cmd), args
-		if run != nil {
-			return run(cmd.Context(), o)
-		}
-		return o.run(cmd.Context())
+		return command.Run(cmd.Context(), o, run, o.run)
 	}
 	cmd.ValidArgsFunction = o.CompleteNames(kind.names, true)
 	command.Complete(cmd, "output", cobra.FixedCompletions(outputs[1:], cobra.ShellCompDirectiveNoFileComp))

@@ -14,8 +14,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/live"
 )
 
-// askOwn asks again for what somebody may read who may not read what was asked for: one namespace in place of all, and the clusters to
-// which it delivers in place of ClusterRegistrations. refused is what is said if that is nothing either.
+// askOwn asks again for less, for a user who may not read what was asked for: one namespace in place of all, and the clusters to which it
+// delivers in place of ClusterRegistrations. refused is the error if the user may not read that either.
 func (g *getter) askOwn(ctx context.Context, q question, refused error) (found int, err error) {
 	own, err := hub.OwnNamespace(g.Flags)
 	if err != nil {

@@ -37,10 +37,10 @@ type getter struct {
 	out    io.Writer
 	table  *page.List
 	stream *listing.Stream
-	// single says that somebody has asked for one name, and named are the objects that have it.
+	// single says that the command names one object, and named are the objects with that name.
 	single bool
 	named  []any
-	// seen is what was shown of each row, if somebody watches.
+	// seen is what was shown of each row, with --watch.
 	seen  map[string]string
 	count int
 }
@@ -139,7 +139,7 @@ func (g *getter) absent(ctx context.Context, q question) error {
 	return fmt.Errorf("there is no %s %q %s: chandler get %s lists them", g.kind.one, name, where, g.kind.what)
 }
 
-// questions returns what to ask: once for each name, so that nobody reads everything for one object.
+// questions returns what to ask: once for each name, so that one object does not cost a list of all.
 func (g *getter) questions(ctx context.Context) ([]question, error) {
 	base := question{keep: func(client.Object) bool { return true }}
 	base.Query = live.Query{Client: g.Client, Kinds: g.kind.kinds, List: g.kind.list, Namespace: *g.Flags.Namespace}
@@ -160,12 +160,12 @@ func (g *getter) questions(ctx context.Context) ([]question, error) {
 	for _, arg := range g.Args {
 		q := base
 		q.arg, q.Options = arg, slices.Clone(base.Options)
-		if namespace, name := g.Place(arg); !g.kind.byCluster {
-			q.Namespace, q.Options = namespace, append(q.Options, client.MatchingFields{"metadata.name": name})
-			if *g.Flags.Namespace != "" && namespace != *g.Flags.Namespace {
-				return nil, exit.Wrong(fmt.Errorf("%s %s is not in namespace %q: leave out -n, or write the name alone", g.kind.one, arg,
-					*g.Flags.Namespace))
+		if !g.kind.byCluster {
+			namespace, name, err := g.PlaceOf(g.kind.one, arg)
+			if err != nil {
+				return nil, exit.Wrong(err)
 			}
+			q.Namespace, q.Options = namespace, append(q.Options, client.MatchingFields{"metadata.name": name})
 			// The API server has looked at the name; what stands in for one may not have.
 			q.keep = selection.Both(base.keep, func(o client.Object) bool { return o.GetName() == name })
 		} else {
@@ -253,7 +253,7 @@ func (g *getter) write(items []item) error {
 	return g.table.Write(g.out, rows)
 }
 
-// end ends what is written as JSON or YAML. One object that somebody has named is written as it is.
+// end ends what is written as JSON or YAML. One object that the command names is written as it is.
 func (g *getter) end() error {
 	if g.single && len(g.named) == 1 {
 		return listing.One(g.out, g.named[0], g.Output == "yaml")

@@ -113,7 +113,7 @@ func FlagsOf(cmd *cobra.Command) (own, common *pflag.FlagSet) {
 	own, common = pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	cmd.InitDefaultHelpFlag()
 	if f := cmd.Flags().Lookup("help"); f != nil {
-		f.Hidden = true // who reads it knows it
+		f.Hidden = true // a reader of a help knows --help
 	}
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Name != "namespace" && (shared.Lookup(f.Name) != nil || kubectls.Lookup(f.Name) != nil) {

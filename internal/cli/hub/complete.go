@@ -17,8 +17,13 @@ import (
 	"github.com/chandler-hub/chandler/internal/live"
 )
 
-// Patience is how long somebody who has pressed the tab key waits at the most.
+// Patience is how long the tab key waits for the hub at the most.
 const Patience = 3 * time.Second
+
+// tabKey returns the context of a question that the tab key asks.
+func tabKey(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(cmp.Or(cmd.Context(), context.Background()), Patience)
+}
 
 // CompleteNames completes the names of a kind from the live hub. A hub that does not answer completes nothing. many says that more than
 // one name may be written.
@@ -27,7 +32,7 @@ func (c *Connection) CompleteNames(kind string, many bool) cobra.CompletionFunc 
 		if len(args) > 0 && !many {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		ctx, cancel := context.WithTimeout(cmp.Or(cmd.Context(), context.Background()), Patience)
+		ctx, cancel := tabKey(cmd)
 		defer cancel()
 		names, err := c.namesOf(ctx, kind)
 		if err != nil {
@@ -44,7 +49,7 @@ func Second(first cobra.CompletionFunc, of func(ctx context.Context, name string
 		if len(args) != 1 {
 			return first(cmd, args, begun)
 		}
-		ctx, cancel := context.WithTimeout(cmp.Or(cmd.Context(), context.Background()), Patience)
+		ctx, cancel := tabKey(cmd)
 		defer cancel()
 		names, err := of(ctx, args[0])
 		if err != nil {
@@ -98,7 +103,7 @@ func (c *Connection) namesOf(ctx context.Context, kind string) ([]string, error)
 	return names, err
 }
 
-// completions returns what begins as somebody has begun: names alone, and with the namespace where that is needed or begun.
+// completions returns the names that begin with begun: names alone, and with the namespace where that is needed or begun.
 func completions(names, args []string, begun string) []cobra.Completion {
 	count := map[string]int{}
 	for _, full := range names {

@@ -29,7 +29,7 @@ type Connection struct {
 	HubNamespace string
 	Reader       live.Reader
 	Client       client.WithWatch // the reader's, once it is connected
-	// Written are the flags of the command: the hub is not asked for those that somebody wrote.
+	// Written are the flags of the command: the hub is not asked for those that the user wrote.
 	Written *pflag.FlagSet
 	all     bool
 }

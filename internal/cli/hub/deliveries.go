@@ -20,7 +20,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/live"
 )
 
-// Deliveries reads the deliveries to a cluster. Who may not list them everywhere gets those beside the sets that the registration names.
+// Deliveries reads the deliveries to a cluster. A user without the right to list them in all namespaces gets those beside the sets that the
+// registration names.
 func (c *Connection) Deliveries(ctx context.Context, reg *hubv1.ClusterRegistration) ([]hubv1.AddonDelivery, error) {
 	var out []hubv1.AddonDelivery
 	read := func(namespace string) error {
@@ -59,7 +60,7 @@ func (c *Connection) Deliveries(ctx context.Context, reg *hubv1.ClusterRegistrat
 	return out, nil
 }
 
-// OwnNamespace is the namespace that somebody means who may not read all of them: that of -n, or of the kubeconfig's context.
+// OwnNamespace is the namespace for a user who may not read all of them: that of -n, or of the kubeconfig's context.
 func OwnNamespace(flags *genericclioptions.ConfigFlags) (string, error) {
 	if *flags.Namespace != "" {
 		return *flags.Namespace, nil
@@ -71,7 +72,7 @@ func OwnNamespace(flags *genericclioptions.ConfigFlags) (string, error) {
 	return namespace, nil
 }
 
-// SayNarrow says that only one namespace is shown, since somebody may not read all of them.
+// SayNarrow says that only one namespace is shown, since the user may not read all of them.
 func SayNarrow(to io.Writer, kinds, namespace string) {
 	terminal.Say(to, "cannot list %s in all namespaces: showing namespace %s", kinds, namespace)
 }

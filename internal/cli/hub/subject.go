@@ -3,7 +3,6 @@
 package hub
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +36,7 @@ func SubjectArgs(verb string) cobra.PositionalArgs {
 
 // CompleteSubject completes the names of clusters and sets.
 func (c *Connection) CompleteSubject(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(cmp.Or(cmd.Context(), context.Background()), Patience) // for both questions
+	ctx, cancel := tabKey(cmd) // for both questions
 	defer cancel()
 	cmd.SetContext(ctx)
 	clusters, sets := c.CompleteNames("ClusterRegistration", true), c.CompleteNames("AddonSet", true)

@@ -25,11 +25,11 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/input"
 	"github.com/chandler-hub/chandler/internal/cli/resource"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
-	"github.com/chandler-hub/chandler/internal/folding"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/importer"
+	"github.com/chandler-hub/chandler/internal/importer/folding"
 	"github.com/chandler-hub/chandler/internal/importer/foreign"
-	"github.com/chandler-hub/chandler/internal/layout"
+	"github.com/chandler-hub/chandler/internal/importer/layout"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
 
@@ -75,10 +75,7 @@ Nothing is reinstalled: import renders every set for every cluster, and leaves o
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Streams, o.Args, o.namespaceIsSaid = terminal.Of(cmd), args, cmd.Flags().Changed("namespace")
-			if run != nil {
-				return run(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
+			return command.Run(cmd.Context(), o, run, o.run)
 		},
 	}
 	cmd.ValidArgsFunction = command.FileNames
@@ -242,21 +239,14 @@ func (o *Options) write(result *folding.Result, hub hubconfig.Shared) error {
 	if err := resource.Export(&sources, o.sources); err != nil {
 		return err
 	}
+	sets, err := o.sets(result)
+	if err != nil {
+		return err
+	}
 	if o.OutputDir == "" {
 		text := head + sources.String()
-		for _, s := range result.Sets {
-			one, err := folding.YAML(s)
-			if err != nil {
-				return err
-			}
-			text += "---\n" + one
-		}
-		for _, s := range o.foreign {
-			one, err := s.YAML(folding.YAML)
-			if err != nil {
-				return err
-			}
-			text += "---\n" + one
+		for _, s := range sets {
+			text += "---\n" + s.text
 		}
 		_, err := io.WriteString(o.Out, text)
 		return err
@@ -265,25 +255,33 @@ func (o *Options) write(result *folding.Result, hub hubconfig.Shared) error {
 	if sources.Len() > 0 {
 		files["sources.yaml"] = sources.String()
 	}
-	for _, s := range result.Sets {
-		text, err := folding.YAML(s)
-		if err != nil {
-			return err
-		}
-		files[filepath.Join(s.Namespace, s.Name+".yaml")] = text
-	}
-	for _, s := range o.foreign {
-		text, err := s.YAML(folding.YAML)
-		if err != nil {
-			return err
-		}
-		files[filepath.Join(s.Namespace, s.Name+".yaml")] = text
+	for _, s := range sets {
+		files[s.path] = s.text
 	}
 	if err := save(o.OutputDir, files); err != nil {
 		return fmt.Errorf("--output-dir: %w", err)
 	}
-	_, err := io.WriteString(o.Out, head)
+	_, err = io.WriteString(o.Out, head)
 	return err
+}
+
+// file is a set as it is written: its path in a folder, and its text.
+type file struct{ path, text string }
+
+// sets returns the sets of Flux objects, and then those for objects of other tools, with a comment.
+func (o *Options) sets(result *folding.Result) (out []file, err error) {
+	all, comments := slices.Clone(result.Sets), map[*hubv1.AddonSet]string{}
+	for _, s := range o.foreign {
+		all, comments[s.AddonSet] = append(all, s.AddonSet), s.Comment()
+	}
+	for _, s := range all {
+		text, err := folding.YAML(s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, file{filepath.Join(s.Namespace, s.Name+".yaml"), comments[s] + text})
+	}
+	return out, nil
 }
 
 // save writes files into a folder, unless one of them is there already.

@@ -34,7 +34,7 @@ func (r *Files) Fleet(objects []preview.Object) *preview.Fleet {
 	return fleet
 }
 
-// Adopt takes the flags that nobody wrote, and no other objects gave, from what the hub has published.
+// Adopt takes the flags that are not written, and that no other objects gave, from what the hub has published.
 func Adopt(flags *pflag.FlagSet, hubNamespace string, objects []preview.Object) error {
 	if err := hubconfig.Adopt(flags, preview.Published(objects, hubNamespace)); err != nil {
 		return fmt.Errorf("ConfigMap %s/%s: %w", hubNamespace, hubconfig.ConfigMapName, err)
@@ -57,7 +57,7 @@ func (r *Files) Objects(files []File) []preview.Object {
 	return objects
 }
 
-// Booleans warns of words in files that somebody may have taken for texts.
+// Booleans warns of words in files that their author may have taken for texts.
 func (r *Files) Booleans(files []File) {
 	for _, in := range files {
 		for _, text := range preview.Booleans(in.Name, in.Raw) {

@@ -65,10 +65,7 @@ Helm or Flux installed, a second hub, another hub ID, and versions that do not f
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Streams, o.Args, o.argsWritten = terminal.Of(cmd), args, len(args) > 0
-			if run != nil {
-				return run(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
+			return command.Run(cmd.Context(), o, run, o.run)
 		},
 	}
 	f := cmd.Flags()

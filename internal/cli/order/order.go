@@ -19,8 +19,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/factory"
 	"github.com/chandler-hub/chandler/internal/cli/hub"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
-	"github.com/chandler-hub/chandler/internal/course"
 	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
 
 // Hub is a live hub that takes orders.
@@ -36,7 +36,7 @@ func (o *Hub) AddSet(cmd *cobra.Command, from *factory.Factory) {
 }
 
 // Find connects to the hub, and finds the set.
-func (o *Hub) Find(ctx context.Context, name string) (*course.Input, error) {
+func (o *Hub) Find(ctx context.Context, name string) (*rolloutview.Input, error) {
 	if err := o.Connect(ctx); err != nil {
 		return nil, err
 	}
@@ -44,11 +44,11 @@ func (o *Hub) Find(ctx context.Context, name string) (*course.Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &course.Input{Set: set, Now: o.Now()}, nil
+	return &rolloutview.Input{Set: set, Now: o.Now()}, nil
 }
 
 // Read reads parts of what belongs to a set.
-func Read(ctx context.Context, in *course.Input, parts ...func(context.Context, *course.Input) error) error {
+func Read(ctx context.Context, in *rolloutview.Input, parts ...func(context.Context, *rolloutview.Input) error) error {
 	for _, part := range parts {
 		if err := part(ctx, in); err != nil {
 			return err
@@ -58,7 +58,7 @@ func Read(ctx context.Context, in *course.Input, parts ...func(context.Context, 
 }
 
 // Clusters reads everything that says what each cluster is.
-func (o *Hub) Clusters(ctx context.Context, in *course.Input) error {
+func (o *Hub) Clusters(ctx context.Context, in *rolloutview.Input) error {
 	if err := o.Reader.Ask(ctx, o.HubNamespace, o.Written); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func OneSet(verb string) cobra.PositionalArgs {
 	}
 }
 
-// AddSeen adds the flag for the revision that somebody has seen.
+// AddSeen adds the flag for the revision that the user has seen.
 func AddSeen(cmd *cobra.Command, seen *string) {
 	cmd.Flags().StringVar(seen, "revision", "", "the revision that you mean; if the set has another one by now, nothing is changed")
 }
@@ -99,10 +99,10 @@ func (o *Hub) CompleteWave(cmd *cobra.Command, args []string, begun string) ([]c
 	})(cmd, args, begun)
 }
 
-// Order gives an order to a set: it reads the set, has the order made, and patches the set. If somebody else changes the set meanwhile, it
+// Order gives an order to a set: it reads the set, has the order made, and patches the set. If the set changes meanwhile, the order
 // begins anew, as long as the same revision is rolled out.
-func (o *Hub) Order(ctx context.Context, name string, revisions bool, write func(*course.Input) (*course.Order, error)) error {
-	var order *course.Order
+func (o *Hub) Order(ctx context.Context, name string, revisions bool, write func(*rolloutview.Input) (*rolloutview.Order, error)) error {
+	var order *rolloutview.Order
 	seen := ""
 	err := live.Again(retry.DefaultBackoff, apierrors.IsConflict, func() error {
 		in, err := o.Find(ctx, name)
@@ -121,7 +121,10 @@ func (o *Hub) Order(ctx context.Context, name string, revisions bool, write func
 		if order, err = write(in); err != nil || order.Patch == nil {
 			return err
 		}
-		return o.patch(ctx, in.Set, order.Patch)
+		if err = o.write(ctx, in.Set.DeepCopy(), order.Patch); apierrors.IsConflict(err) {
+			return err // is tried again
+		}
+		return told("AddonSet", in.Set, err)
 	})
 	if err != nil {
 		return err
@@ -138,26 +141,29 @@ func revision(set *hubv1.AddonSet) string {
 	return set.Status.Revision + ", " + set.Status.Rollout.Revision
 }
 
-func (o *Hub) patch(ctx context.Context, set *hubv1.AddonSet, patch map[string]any) error {
+// write writes the patch of an order into a set or a cluster.
+func (o *Hub) write(ctx context.Context, object client.Object, patch map[string]any) error {
 	raw, err := json.Marshal(patch)
 	if err != nil {
 		return err
 	}
-	err = o.Reader.Client.Patch(ctx, set.DeepCopy(), client.RawPatch(types.MergePatchType, raw), client.FieldOwner(course.Manager))
+	return o.Reader.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(rolloutview.Manager))
+}
+
+// told says in an error of write what could not be patched.
+func told(kind string, object client.Object, err error) error {
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("you may not patch AddonSet %s/%s: %w", set.Namespace, set.Name, err)
-	case apierrors.IsConflict(err):
-		return err // is tried again
+		return fmt.Errorf("you may not patch %s %s/%s: %w", kind, object.GetNamespace(), object.GetName(), err)
 	case err != nil:
-		return fmt.Errorf("patch AddonSet %s/%s: %w", set.Namespace, set.Name, err)
+		return fmt.Errorf("patch %s %s/%s: %w", kind, object.GetNamespace(), object.GetName(), err)
 	}
 	return nil
 }
 
 // Give gives an order to a cluster or to a set, whichever the words after a verb name.
 func (o *Hub) Give(ctx context.Context, verb string, args []string,
-	cluster func(*hubv1.ClusterRegistration, time.Time) (*course.Order, error), set func(*course.Input) (*course.Order, error),
+	cluster func(*hubv1.ClusterRegistration, time.Time) (*rolloutview.Order, error), set func(*rolloutview.Input) (*rolloutview.Order, error),
 ) error {
 	s, err := o.Subject(ctx, verb, args)
 	switch {
@@ -171,22 +177,14 @@ func (o *Hub) Give(ctx context.Context, verb string, args []string,
 
 // toCluster has an order made for a registration, and patches the registration.
 func (o *Hub) toCluster(ctx context.Context, reg *hubv1.ClusterRegistration,
-	write func(*hubv1.ClusterRegistration, time.Time) (*course.Order, error),
+	write func(*hubv1.ClusterRegistration, time.Time) (*rolloutview.Order, error),
 ) error {
 	order, err := write(reg, o.Now())
 	if err != nil {
 		return err
 	}
-	raw, err := json.Marshal(order.Patch)
-	if err != nil {
+	if err := told("ClusterRegistration", reg, o.write(ctx, reg, order.Patch)); err != nil {
 		return err
-	}
-	err = o.Reader.Client.Patch(ctx, reg, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(course.Manager))
-	switch {
-	case apierrors.IsForbidden(err):
-		return fmt.Errorf("you may not patch ClusterRegistration %s/%s: %w", reg.Namespace, reg.Name, err)
-	case err != nil:
-		return fmt.Errorf("patch ClusterRegistration %s/%s: %w", reg.Namespace, reg.Name, err)
 	}
 	order.Print(terminal.Visible(o.Out))
 	return nil

@@ -60,7 +60,7 @@ func (o *Pair) AddFlags(cmd *cobra.Command, from *factory.Factory, timeout time.
 	}
 }
 
-// Connect finds the hub, and the cluster if somebody has said where it is.
+// Connect finds the hub, and the cluster if a flag says where it is.
 func (o *Pair) Connect(ctx context.Context) (*register.Registrar, error) {
 	connected, config, err := o.Factory.Connect(ctx, o.Flags)
 	if err != nil {
@@ -81,16 +81,11 @@ func (o *Pair) Connect(ctx context.Context) (*register.Registrar, error) {
 
 // Name returns the registration that a command is about: NAME, or NAMESPACE/NAME.
 func (o *Pair) Name(arg string) (types.NamespacedName, error) {
-	namespace, name, both := strings.Cut(arg, "/")
-	if !both {
-		namespace, name = *o.Flags.Namespace, arg
-	}
-	if both && *o.Flags.Namespace != "" && *o.Flags.Namespace != namespace {
-		return types.NamespacedName{}, fmt.Errorf("cluster %s is not in namespace %q: leave out -n, or write the name "+
-			"alone", arg, *o.Flags.Namespace)
+	namespace, name, err := o.PlaceOf("cluster", arg)
+	if err != nil {
+		return types.NamespacedName{}, err
 	}
 	if namespace == "" {
-		var err error
 		if namespace, _, err = o.Flags.ToRawKubeConfigLoader().Namespace(); err != nil {
 			return types.NamespacedName{}, fmt.Errorf("find the hub: %w", err)
 		}

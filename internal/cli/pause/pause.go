@@ -16,7 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/hub"
 	"github.com/chandler-hub/chandler/internal/cli/order"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
-	"github.com/chandler-hub/chandler/internal/course"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
 
 // Options are the flags of `chandler pause`.
@@ -45,10 +45,7 @@ object from Git, set spec.pause there.`,
 		Args: hub.SubjectArgs("pause"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Streams, o.Args = terminal.Of(cmd), args
-			if run != nil {
-				return run(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
+			return command.Run(cmd.Context(), o, run, o.run)
 		},
 	}
 	o.AddFlags(cmd, from)
@@ -59,7 +56,7 @@ object from Git, set spec.pause there.`,
 		if o.Until == "" {
 			return nil
 		}
-		_, err := course.EndOf(o.Until, o.Now())
+		_, err := rolloutview.EndOf(o.Until, o.Now())
 		return err
 	})
 	exit.Means(cmd, "", "no such cluster or set, or it cannot be paused")
@@ -67,7 +64,9 @@ object from Git, set spec.pause there.`,
 }
 
 func (o *Options) run(ctx context.Context) error {
-	return o.Give(ctx, "pause", o.Args, func(reg *hubv1.ClusterRegistration, now time.Time) (*course.Order, error) {
-		return course.PauseCluster(reg, o.Until, o.Reason, now)
-	}, func(in *course.Input) (*course.Order, error) { return course.Pause(in, o.Until, o.Reason) })
+	return o.Give(ctx, "pause", o.Args, func(reg *hubv1.ClusterRegistration, now time.Time) (*rolloutview.Order, error) {
+		return rolloutview.PauseCluster(reg, o.Until, o.Reason, now)
+	}, func(in *rolloutview.Input) (*rolloutview.Order, error) {
+		return rolloutview.Pause(in, o.Until, o.Reason)
+	})
 }

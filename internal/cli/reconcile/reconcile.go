@@ -67,10 +67,7 @@ CLUSTER is NAME or NAMESPACE/NAME; without -n it is looked for in all namespaces
 	command.AddTimeout(f, &o.Timeout, 5*time.Minute, "how long to wait")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Streams, o.Args = terminal.Of(cmd), args
-		if run != nil {
-			return run(cmd.Context(), o)
-		}
-		return o.run(cmd.Context())
+		return command.Run(cmd.Context(), o, run, o.run)
 	}
 	exit.Means(cmd, "everything is Ready", "something is not Ready or suspended, or the time is over")
 	return cmd

@@ -57,10 +57,7 @@ do, and asks. Run it again to finish what failed.
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Arg = args[0]
-			if run != nil {
-				return run(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
+			return command.Run(cmd.Context(), o, run, o.run)
 		},
 	}
 	f := cmd.Flags()

@@ -20,10 +20,10 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/factory"
 	"github.com/chandler-hub/chandler/internal/cli/order"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
-	"github.com/chandler-hub/chandler/internal/course"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/page"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -66,15 +66,15 @@ reinstalled.`,
 
 // newOptions returns the options of a command, which does what run says, or else what it usually does.
 func newOptions(cmd *cobra.Command, from *factory.Factory, run, usual func(context.Context, *Options) error) *Options {
+	if run == nil {
+		run = usual
+	}
 	o := &Options{}
 	o.AddSet(cmd, from)
 	o.AddShared(cmd) // how far sets reach
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Streams, o.Args = terminal.Of(cmd), args
-		if run != nil {
-			return run(cmd.Context(), o)
-		}
-		return usual(cmd.Context(), o)
+		return run(cmd.Context(), o)
 	}
 	return o
 }
@@ -88,9 +88,9 @@ func list(ctx context.Context, o *Options) error {
 		return err
 	}
 	if !o.Output.IsText() {
-		return o.Output.Write(o.Out, command.Items[course.HeldSet]{Items: []course.HeldSet{course.HeldDocument(in)}})
+		return o.Output.Write(o.Out, command.Items[rolloutview.HeldSet]{Items: []rolloutview.HeldSet{rolloutview.HeldDocument(in)}})
 	}
-	return course.HeldPage(in).Flush(o.Out)
+	return rolloutview.HeldPage(in).Flush(o.Out)
 }
 
 func approveCommand(from *factory.Factory, run func(context.Context, *Options) error) *cobra.Command {
@@ -115,12 +115,12 @@ func approve(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	if err := course.HeldPage(in).Flush(o.Out); err != nil {
+	if err := rolloutview.HeldPage(in).Flush(o.Out); err != nil {
 		return err
 	}
 	hash := o.Hash
 	if hash == "" {
-		if hash, err = course.MayApprove(in); err != nil {
+		if hash, err = rolloutview.MayApprove(in); err != nil {
 			return err
 		}
 	}
@@ -128,11 +128,11 @@ func approve(ctx context.Context, o *Options) error {
 		return err
 	}
 	name := in.Set.Namespace + "/" + in.Set.Name
-	return o.Order(ctx, name, false, func(in *course.Input) (*course.Order, error) { return course.ApproveRemovals(in, hash) })
+	return o.Order(ctx, name, false, func(in *rolloutview.Input) (*rolloutview.Order, error) { return rolloutview.ApproveRemovals(in, hash) })
 }
 
 // held reads what a set's guard may hold.
-func (o *Options) held(ctx context.Context, name string) (*course.Input, error) {
+func (o *Options) held(ctx context.Context, name string) (*rolloutview.Input, error) {
 	in, err := o.Find(ctx, name)
 	if err != nil || in.Set.Status.HeldRemovals == nil {
 		return in, err
@@ -150,7 +150,7 @@ func (o *Options) listHeld(ctx context.Context) error {
 	}
 	q := &live.Query{Client: o.Client, Kinds: "AddonSets", Namespace: *o.Flags.Namespace,
 		List: func() client.ObjectList { return &hubv1.AddonSetList{} }}
-	held := []course.HeldSet{}
+	held := []rolloutview.HeldSet{}
 	_, err := q.Pages(ctx, func(objects []client.Object) error {
 		for _, object := range objects {
 			set, ok := object.(*hubv1.AddonSet)
@@ -158,7 +158,7 @@ func (o *Options) listHeld(ctx context.Context) error {
 				return errors.New("the API server listed something else than AddonSets")
 			}
 			if set.Status.HeldRemovals != nil {
-				held = append(held, course.HeldOf(set))
+				held = append(held, rolloutview.HeldOf(set))
 			}
 		}
 		return nil
@@ -167,7 +167,7 @@ func (o *Options) listHeld(ctx context.Context) error {
 	case err != nil:
 		return err
 	case !o.Output.IsText():
-		return o.Output.Write(o.Out, command.Items[course.HeldSet]{Items: held})
+		return o.Output.Write(o.Out, command.Items[rolloutview.HeldSet]{Items: held})
 	case len(held) == 0:
 		terminal.Say(o.ErrOut, "No held removals found.")
 		return nil
@@ -176,7 +176,7 @@ func (o *Options) listHeld(ctx context.Context) error {
 	return list.Write(o.Out, heldRows(held, o.Now()))
 }
 
-func heldRows(held []course.HeldSet, now time.Time) (rows []page.Row) {
+func heldRows(held []rolloutview.HeldSet, now time.Time) (rows []page.Row) {
 	for _, h := range held {
 		since := "-"
 		if h.Since != nil {

@@ -48,10 +48,7 @@ files. If a value needs what is not there, it gets a placeholder, and a warning 
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Streams = terminal.Of(cmd)
 			o.Stdin, o.Stderr, o.Preview.Now = o.In, o.ErrOut, from.Now()
-			if run != nil {
-				return run(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
+			return command.Run(cmd.Context(), o, run, o.run)
 		},
 	}
 	f := cmd.Flags()

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ExportsAnyway is for who has no management cluster yet.
+// ExportsAnyway is for users who have no management cluster yet.
 const ExportsAnyway = "--export prints it, without a cluster"
 
 // Export prints objects as one stream of YAML.
@@ -43,7 +43,7 @@ func called(gvk schema.GroupVersionKind, name string) string {
 	return kind + "/" + name
 }
 
-// Identify says in an object what it is, which a list does not, leaves out who has set what, and returns what kubectl calls it.
+// Identify says in an object what it is, which a list does not, leaves out the managers of fields, and returns what kubectl calls it.
 func Identify(scheme *runtime.Scheme, o client.Object) (string, error) {
 	gvk, err := apiutil.GVKForObject(o, scheme)
 	if err != nil {

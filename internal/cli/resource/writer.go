@@ -25,7 +25,7 @@ type Writer struct {
 	Manager string
 	// Dry has it change nothing, and say what would become of each object.
 	Dry bool
-	// Overwrite has it change objects that exist, and Force take over fields that somebody else has set.
+	// Overwrite has it change objects that exist, and Force take over fields that another manager has set.
 	Overwrite, Force bool
 }
 
@@ -69,8 +69,8 @@ func (w *Writer) Put(ctx context.Context, objects, before []*unstructured.Unstru
 	return nil
 }
 
-// Ask has the API server say what it would do. An object that exists is somebody's, also if he has made it by this command:
-// another selector, or another add-on, would take away what clusters have. So it stays as it is, unless the user says so.
+// Ask has the API server say what it would do. An object that exists belongs to a user, also if this command made it: another selector, or
+// another add-on, would take away what clusters have. So it stays as it is without --overwrite.
 // Ask returns each object as it is before; nil for one that is none yet.
 func (w *Writer) Ask(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	made := map[string]bool{}

@@ -8,12 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chandler-hub/chandler/internal/cli/command"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 	"github.com/chandler-hub/chandler/internal/cli/factory"
 	"github.com/chandler-hub/chandler/internal/cli/hub"
 	"github.com/chandler-hub/chandler/internal/cli/order"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
-	"github.com/chandler-hub/chandler/internal/course"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
 
 // Options are the flags of `chandler resume`.
@@ -38,10 +39,7 @@ NAME is NAME or NAMESPACE/NAME. If there is both a cluster and a set, write clus
 		Args: hub.SubjectArgs("resume"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Streams, o.Args = terminal.Of(cmd), args
-			if run != nil {
-				return run(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
+			return command.Run(cmd.Context(), o, run, o.run)
 		},
 	}
 	o.AddFlags(cmd, from)
@@ -51,5 +49,5 @@ NAME is NAME or NAMESPACE/NAME. If there is both a cluster and a set, write clus
 }
 
 func (o *Options) run(ctx context.Context) error {
-	return o.Give(ctx, "resume", o.Args, course.ResumeCluster, course.Resume)
+	return o.Give(ctx, "resume", o.Args, rolloutview.ResumeCluster, rolloutview.Resume)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/cli/factory"
 	"github.com/chandler-hub/chandler/internal/cli/order"
-	"github.com/chandler-hub/chandler/internal/course"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
 
 func approveCommand(from *factory.Factory, run Run) *cobra.Command {
@@ -29,12 +29,12 @@ for it. With WAVE it can approve a wave ahead of time. Sets annotation chandler.
 		},
 	}
 	o := newOptions(cmd, from, run, func(ctx context.Context, o *Options) error {
-		return o.Order(ctx, o.Args[0], false, func(in *course.Input) (*course.Order, error) {
+		return o.Order(ctx, o.Args[0], false, func(in *rolloutview.Input) (*rolloutview.Order, error) {
 			wave := ""
 			if len(o.Args) > 1 {
 				wave = o.Args[1]
 			}
-			return course.Approve(in, wave, o.Revision)
+			return rolloutview.Approve(in, wave, o.Revision)
 		})
 	})
 	order.AddSeen(cmd, &o.Revision)
@@ -52,7 +52,9 @@ and approvals stay. Sets annotation chandler.dev/expedite.`,
 		Args:    order.OneSet("expedite"),
 	}
 	o := newOptions(cmd, from, run, func(ctx context.Context, o *Options) error {
-		return o.Order(ctx, o.Args[0], false, func(in *course.Input) (*course.Order, error) { return course.Expedite(in, o.Reason, o.Revision) })
+		return o.Order(ctx, o.Args[0], false, func(in *rolloutview.Input) (*rolloutview.Order, error) {
+			return rolloutview.Expedite(in, o.Reason, o.Revision)
+		})
 	})
 	order.AddSeen(cmd, &o.Revision)
 	order.AddReason(cmd, &o.Reason)
@@ -69,7 +71,9 @@ chandler.dev/retry.`,
 		Args:    order.OneSet("retry"),
 	}
 	o := newOptions(cmd, from, run, func(ctx context.Context, o *Options) error {
-		return o.Order(ctx, o.Args[0], false, func(in *course.Input) (*course.Order, error) { return course.Retry(in, o.Revision) })
+		return o.Order(ctx, o.Args[0], false, func(in *rolloutview.Input) (*rolloutview.Order, error) {
+			return rolloutview.Retry(in, o.Revision)
+		})
 	})
 	order.AddSeen(cmd, &o.Revision)
 	return cmd
@@ -87,7 +91,9 @@ until chandler rollout redo. The set itself, and Git, stay as they are. Sets ann
 		Args: order.OneSet("undo"),
 	}
 	o := newOptions(cmd, from, run, func(ctx context.Context, o *Options) error {
-		return o.Order(ctx, o.Args[0], true, func(in *course.Input) (*course.Order, error) { return course.Undo(in, o.To, o.Immediate) })
+		return o.Order(ctx, o.Args[0], true, func(in *rolloutview.Input) (*rolloutview.Order, error) {
+			return rolloutview.Undo(in, o.To, o.Immediate)
+		})
 	})
 	cmd.Flags().StringVar(&o.To, "to", "", "revision to go back to, name or number (see chandler rollout history)")
 	cmd.Flags().BoolVar(&o.Immediate, "now", false, "all clusters at once, not wave by wave")
@@ -104,7 +110,7 @@ before, chandler rollout retry has it tried again.`,
 		Args:    order.OneSet("redo"),
 	}
 	newOptions(cmd, from, run, func(ctx context.Context, o *Options) error {
-		return o.Order(ctx, o.Args[0], false, course.Redo)
+		return o.Order(ctx, o.Args[0], false, rolloutview.Redo)
 	})
 	return cmd
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 	"github.com/chandler-hub/chandler/internal/cli/factory"
 	"github.com/chandler-hub/chandler/internal/cli/input"
-	"github.com/chandler-hub/chandler/internal/course"
 	"github.com/chandler-hub/chandler/internal/preview"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
 
 func planCommand(from *factory.Factory, run Run) *cobra.Command {
@@ -54,11 +54,11 @@ func plan(ctx context.Context, o *Options) error {
 	if err := o.Clusters(ctx, in); err != nil {
 		return err
 	}
-	d, err := course.Plan(in)
+	d, err := rolloutview.Plan(in)
 	if err != nil {
 		return err
 	}
-	return o.showPlans([]*course.PlanDocument{d})
+	return o.showPlans([]*rolloutview.PlanDocument{d})
 }
 
 // planFiles prints the plans of the sets of files. If there are errors it prints what it can, and returns how many there are.
@@ -85,14 +85,14 @@ func (o *Options) planFiles(ctx context.Context) error {
 	for _, text := range report.Errors {
 		r.Fail(errors.New(text))
 	}
-	n, all := 0, []*course.PlanDocument{}
+	n, all := 0, []*rolloutview.PlanDocument{}
 	for _, s := range sets {
 		full := s.Set.Namespace + "/" + s.Set.Name
 		if name != "" && name != full && name != s.Set.Name || *o.Flags.Namespace != "" && *o.Flags.Namespace != s.Set.Namespace {
 			continue
 		}
 		n++
-		d, err := course.PlanOfFiles(&course.Input{Set: s.Set, Reach: s.Reach, Registrations: registrations, Now: r.Preview.Now})
+		d, err := rolloutview.PlanOfFiles(&rolloutview.Input{Set: s.Set, Reach: s.Reach, Registrations: registrations, Now: r.Preview.Now})
 		if err != nil {
 			r.Fail(fmt.Errorf("AddonSet %s: %w", full, err))
 			continue
@@ -109,9 +109,9 @@ func (o *Options) planFiles(ctx context.Context) error {
 }
 
 // showPlans writes the plans of several sets.
-func (o *Options) showPlans(plans []*course.PlanDocument) error {
+func (o *Options) showPlans(plans []*rolloutview.PlanDocument) error {
 	if !o.Output.IsText() {
-		return o.Output.Write(o.Out, command.Items[*course.PlanDocument]{Items: plans})
+		return o.Output.Write(o.Out, command.Items[*rolloutview.PlanDocument]{Items: plans})
 	}
 	for i, d := range plans {
 		if i > 0 {

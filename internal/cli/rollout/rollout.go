@@ -14,7 +14,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/factory"
 	"github.com/chandler-hub/chandler/internal/cli/order"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
-	"github.com/chandler-hub/chandler/internal/course"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
 
 // New returns the command. run is what it does; nil is what it usually does.
@@ -45,7 +45,7 @@ type Options struct {
 	PerCluster bool
 	Watch      bool
 	Timeout    time.Duration
-	// Revision is the revision that somebody has seen, and To the one to go back to.
+	// Revision is the revision that the user has seen, and To the one to go back to.
 	Revision, To string
 	Reason       string
 	Immediate    bool
@@ -53,14 +53,14 @@ type Options struct {
 
 // newOptions returns the options of a command, which does what run says, or else what it usually does.
 func newOptions(cmd *cobra.Command, from *factory.Factory, run, usual Run) *Options {
+	if run == nil {
+		run = usual
+	}
 	o := &Options{}
 	o.AddSet(cmd, from)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Streams, o.Args = terminal.Of(cmd), args
-		if run != nil {
-			return run(cmd.Context(), o)
-		}
-		return usual(cmd.Context(), o)
+		return run(cmd.Context(), o)
 	}
 	return o
 }
@@ -89,7 +89,7 @@ func history(ctx context.Context, o *Options) error {
 		return err
 	}
 	if !o.Output.IsText() {
-		return o.Output.Write(o.Out, course.HistoryOf(in))
+		return o.Output.Write(o.Out, rolloutview.HistoryOf(in))
 	}
-	return course.History(in).Flush(o.Out)
+	return rolloutview.History(in).Flush(o.Out)
 }

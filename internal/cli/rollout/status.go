@@ -16,7 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/factory"
 	"github.com/chandler-hub/chandler/internal/cli/order"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
-	"github.com/chandler-hub/chandler/internal/course"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
 
 // watchEvery is how often `chandler rollout status --watch` looks.
@@ -63,13 +63,13 @@ func show(ctx context.Context, o *Options) error {
 		}
 	}
 	if !o.Output.IsText() {
-		d, err := course.StatusOf(in, o.PerCluster)
+		d, err := rolloutview.StatusOf(in, o.PerCluster)
 		if err != nil {
 			return err
 		}
 		return o.Output.Write(o.Out, d)
 	}
-	p, err := course.Status(in, o.PerCluster)
+	p, err := rolloutview.Status(in, o.PerCluster)
 	if err != nil {
 		return err
 	}
@@ -92,10 +92,10 @@ func (o *Options) wait(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if over, err := course.Reached(in.Set); over {
+		if over, err := rolloutview.Reached(in.Set); over {
 			return err
 		}
-		if text := course.Progress(in.Set); text != said {
+		if text := rolloutview.Progress(in.Set); text != said {
 			terminal.Say(o.ErrOut, "%s", text)
 			said = text
 		}

@@ -42,7 +42,7 @@ func (v visible) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// Coloured returns whether somebody looks at out on a terminal that has colours. NO_COLOR is a convention of many programs
+// Coloured returns whether out is a terminal that has colours. NO_COLOR is a convention of many programs
 // (no-color.org).
 func Coloured(out io.Writer) bool {
 	file, ok := out.(*os.File)

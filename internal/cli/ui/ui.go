@@ -46,10 +46,7 @@ The address has a token. While the command runs, whoever has the address can do 
 		Args: command.OnlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Streams = terminal.Of(cmd)
-			if run != nil {
-				return run(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
+			return command.Run(cmd.Context(), o, run, o.run)
 		},
 	}
 	o.AddFlags(cmd, from)
@@ -111,6 +108,6 @@ func openBrowser(ctx context.Context, url string) error {
 	if err := c.Start(); err != nil {
 		return err
 	}
-	go func() { _ = c.Wait() }() // whether it worked is for everybody to see
+	go func() { _ = c.Wait() }() // the page in the browser shows whether it worked
 	return nil
 }

@@ -60,10 +60,7 @@ them every AddonSet is gone. The namespace stays, since kubeconfigs may be in it
 		Args: command.OnlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Streams = terminal.Of(cmd)
-			if run != nil {
-				return run(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
+			return command.Run(cmd.Context(), o, run, o.run)
 		},
 	}
 	f := cmd.Flags()
@@ -207,7 +204,7 @@ func (o *Options) plan() {
 	}
 }
 
-// order returns the objects in the order in which they go. Without the policies nobody is stopped any more who takes away the rest; the
+// order returns the objects in the order in which they go. The policies go first, since they forbid to delete the rest; the
 // rights go when the hub is gone, which gives its Lease back; the CRDs are last.
 func (o *Options) order() (out []*unstructured.Unstructured) {
 	phases := []manifests.Phase{manifests.Policies, manifests.Hub, manifests.Surroundings, manifests.Rights, manifests.Definitions}
@@ -235,7 +232,7 @@ func (o *Options) remove(ctx context.Context) error {
 			return err
 		}
 	}
-	if o.leaves() || len(o.Removal.Fleet) == 0 { // nobody has to know any more which hub it was
+	if o.leaves() || len(o.Removal.Fleet) == 0 { // nothing is left that says which hub it was
 		if err := o.forget(ctx); err != nil {
 			return err
 		}
@@ -272,7 +269,7 @@ func (o *Options) delete(ctx context.Context, u *unstructured.Unstructured) erro
 	if u.GetKind() == "Deployment" { // its pods are the hub, and give the Lease back with the rights that they have
 		options[0] = client.PropagationPolicy("Foreground")
 	}
-	if uid := u.GetUID(); uid != "" { // not another one, that somebody has made meanwhile
+	if uid := u.GetUID(); uid != "" { // not another one of its name, made meanwhile
 		options = append(options, client.Preconditions{UID: &uid})
 	}
 	err := o.Client.Delete(ctx, u, options...)

@@ -54,10 +54,7 @@ Deployments there, those of the hub and of Flux. What is not known is said on st
 		Args: command.OnlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Streams = terminal.Of(cmd)
-			if run != nil {
-				return run(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
+			return command.Run(cmd.Context(), o, run, o.run)
 		},
 	}
 	o.AddFlags(cmd, from)

@@ -79,17 +79,13 @@ func (w *writer) finish(from string) (*Set, error) {
 	return &Set{w.set, from, w.notes}, nil
 }
 
-// YAML returns the set as one document, with its notes as comments before it.
-func (s *Set) YAML(text func(*hubv1.AddonSet) (string, error)) (string, error) {
-	out, err := text(s.AddonSet)
-	if err != nil {
-		return "", err
-	}
-	head := "# Written for " + excerpt.Line(s.From) + ".\n"
+// Comment returns what stands above a set: what it was written for, and what is not in it.
+func (s *Set) Comment() string {
+	out := "# Written for " + excerpt.Line(s.From) + ".\n"
 	for _, note := range s.Notes {
-		head += "# - " + excerpt.Line(note) + "\n"
+		out += "# - " + excerpt.Line(note) + "\n"
 	}
-	return head + out, nil
+	return out
 }
 
 func (w *writer) note(format string, args ...any) {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chandler-hub/chandler/internal/crdschema"
-	"github.com/chandler-hub/chandler/internal/folding"
+	"github.com/chandler-hub/chandler/internal/importer/folding"
 	"github.com/chandler-hub/chandler/internal/importer/foreign"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
@@ -67,12 +67,12 @@ func written(t *testing.T, file string, raw []byte) string {
 	if err != nil {
 		return err.Error() + "\n"
 	}
-	text, err := set.YAML(folding.YAML)
+	text, err := folding.YAML(set.AddonSet)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := crdschema.Ours("AddonSet").Refuses([]byte(text)); err != nil {
 		t.Errorf("the API server refuses it: %v", err)
 	}
-	return text
+	return set.Comment() + text
 }

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/chandler-hub/chandler/internal/course"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/rollout"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -30,7 +30,7 @@ type Confirmation struct {
 }
 
 // NewConfirmation says what the order of a wish does to how many clusters.
-func NewConfirmation(in *course.Input, w Wish, may bool, problem string) *Confirmation {
+func NewConfirmation(in *rolloutview.Input, w Wish, may bool, problem string) *Confirmation {
 	set := in.Set
 	c := &Confirmation{Namespace: set.Namespace, Name: set.Name, URL: SetURL(set.Namespace, set.Name, "order", w.Verb),
 		Back: SetURL(set.Namespace, set.Name), Wish: w, MayNot: !may, TakesReason: w.Verb == "pause" || w.Verb == "expedite",
@@ -51,7 +51,7 @@ func NewConfirmation(in *course.Input, w Wish, may bool, problem string) *Confir
 	c.Concerns = concerns(in, w)
 	if w.Verb == "undo" {
 		// The form names the revision that is shown here. What is the right one by itself may be another one a moment later.
-		if target, err := course.Target(in, w.To); err == nil {
+		if target, err := rolloutview.Target(in, w.To); err == nil {
 			c.Wish.To = target
 		}
 		r := &Rollout{}
@@ -62,11 +62,11 @@ func NewConfirmation(in *course.Input, w Wish, may bool, problem string) *Confir
 }
 
 // concerns says how many clusters an order is about.
-func concerns(in *course.Input, w Wish) string {
+func concerns(in *rolloutview.Input, w Wish) string {
 	if in.Unknown != "" {
 		return "It is " + in.Unknown + "."
 	}
-	look, err := course.Look(in)
+	look, err := rolloutview.Look(in)
 	if err != nil {
 		return "The number of clusters is not known: " + excerpt.Line(err.Error())
 	}
@@ -89,13 +89,13 @@ func concerns(in *course.Input, w Wish) string {
 	case "expedite", "resume":
 		return say(count("Pending"), " does not have the revision yet.", " do not have the revision yet.")
 	case "retry", "redo":
-		return say(course.Without(in, in.Set.Status.Revision), " with another revision gets it.", " with another revision get it.")
+		return say(rolloutview.Without(in, in.Set.Status.Revision), " with another revision gets it.", " with another revision get it.")
 	case "undo":
-		target, err := course.Target(in, w.To)
+		target, err := rolloutview.Target(in, w.To)
 		if err != nil {
 			return ""
 		}
-		return say(course.Without(in, target), " with another revision gets ", " with another revision get ") + target + "."
+		return say(rolloutview.Without(in, target), " with another revision gets ", " with another revision get ") + target + "."
 	}
 	return say(count("Pending"), " does not have the revision yet, and stays as it is",
 		" do not have the revision yet, and stay as they are") +
@@ -103,7 +103,7 @@ func concerns(in *course.Input, w Wish) string {
 }
 
 // approves says what begins after the wave that is approved.
-func approves(look *course.View, wave string) string {
+func approves(look *rolloutview.View, wave string) string {
 	at := slices.IndexFunc(look.Waves, func(w rollout.WaveView) bool { return w.Name == wave })
 	if at < 0 || at+1 >= len(look.Waves) {
 		return "This is the last wave: no other cluster gets the revision."

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/chandler-hub/chandler/internal/chronicle"
+	"github.com/chandler-hub/chandler/internal/eventview"
 )
 
 // TestEventTimes: the page and `chandler events` tell one time and one order for the same events, whichever fields they have.
@@ -24,11 +24,11 @@ func TestEventTimes(t *testing.T) {
 	created.Name, created.CreationTimestamp = "created", metav1.NewTime(ago(10*time.Minute))
 	in := []corev1.Event{series, created, late}
 	got := Events(in, now)
-	chronicle.Sort(in)
+	eventview.Sort(in)
 	for i := range got {
 		e := &in[len(in)-1-i]
-		if want := chronicle.At(e); !got[i].Time.At.Equal(want) || got[i].Count != chronicle.Count(e) {
-			t.Errorf("%s: the page says %s and %d, the command says %s and %d", e.Name, got[i].Time.At, got[i].Count, want, chronicle.Count(e))
+		if want := eventview.At(e); !got[i].Time.At.Equal(want) || got[i].Count != eventview.Count(e) {
+			t.Errorf("%s: the page says %s and %d, the command says %s and %d", e.Name, got[i].Time.At, got[i].Count, want, eventview.Count(e))
 		}
 	}
 }

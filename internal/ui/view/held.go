@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/course"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/page"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -77,7 +77,7 @@ type Loss struct {
 }
 
 // NewHeld lists exactly what would go.
-func NewHeld(in *course.Input, q Query, may bool, problem string) *Held {
+func NewHeld(in *rolloutview.Input, q Query, may bool, problem string) *Held {
 	set := in.Set
 	h := &Held{Namespace: set.Namespace, Name: set.Name, URL: SetURL(set.Namespace, set.Name, "removals"),
 		Back:  SetURL(set.Namespace, set.Name),
@@ -93,7 +93,7 @@ func NewHeld(in *course.Input, q Query, may bool, problem string) *Held {
 	if held.Since != nil {
 		h.Since = TimeOf(&held.Since.Time, in.Now)
 	}
-	list, exact := course.Held(in)
+	list, exact := rolloutview.Held(in)
 	h.Exact = exact
 	var all []Loss
 	for i := range list {
@@ -114,9 +114,9 @@ func NewHeld(in *course.Input, q Query, may bool, problem string) *Held {
 }
 
 // Approval writes what approves exactly what is held, if it is what the user has seen.
-func Approval(in *course.Input, seen string) (patch map[string]any, says string, problem string) {
+func Approval(in *rolloutview.Input, seen string) (patch map[string]any, says string, problem string) {
 	held := in.Set.Status.HeldRemovals
-	switch _, exact := course.Held(in); {
+	switch _, exact := rolloutview.Held(in); {
 	case held == nil:
 		return nil, "", "the hub holds no removals of this set (any more)"
 	case held.Hash != seen:

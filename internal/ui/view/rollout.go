@@ -13,10 +13,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/course"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/page"
 	"github.com/chandler-hub/chandler/internal/rollout"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
 
 // Rollout is how new revisions of a set reach its clusters.
@@ -117,26 +117,26 @@ type Wish struct {
 }
 
 // Order writes the order for a wish, as the command line does.
-func Order(in *course.Input, w Wish) (*course.Order, error) {
+func Order(in *rolloutview.Input, w Wish) (*rolloutview.Order, error) {
 	seen := ""
 	if in.Set.Status.Rollout != nil {
 		seen = in.Set.Status.Rollout.Revision
 	}
 	switch w.Verb {
 	case "approve":
-		return course.Approve(in, w.Wave, seen)
+		return rolloutview.Approve(in, w.Wave, seen)
 	case "expedite":
-		return course.Expedite(in, w.Reason, seen)
+		return rolloutview.Expedite(in, w.Reason, seen)
 	case "retry":
-		return course.Retry(in, in.Set.Status.Revision)
+		return rolloutview.Retry(in, in.Set.Status.Revision)
 	case "undo":
-		return course.Undo(in, w.To, w.Now)
+		return rolloutview.Undo(in, w.To, w.Now)
 	case "redo":
-		return course.Redo(in)
+		return rolloutview.Redo(in)
 	case "pause":
-		return course.Pause(in, w.Until, w.Reason)
+		return rolloutview.Pause(in, w.Until, w.Reason)
 	}
-	return course.Resume(in)
+	return rolloutview.Resume(in)
 }
 
 // Seen is what a person has seen of a set who gives an order: which edit of it, its revisions, and where its rollout is. It is one line
@@ -151,9 +151,9 @@ func Seen(set *hubv1.AddonSet) string {
 }
 
 // NewRollout tells how a rollout stands. Notes of the input say what could not be read.
-func NewRollout(in *course.Input, q Query, may bool) *Rollout {
+func NewRollout(in *rolloutview.Input, q Query, may bool) *Rollout {
 	set := in.Set
-	look, err := course.Look(in)
+	look, err := rolloutview.Look(in)
 	r := &Rollout{Namespace: set.Namespace, Name: set.Name, State: string(cmp.Or(look.State.Phase, "None")),
 		Class: ClassOfPhase(look.State.Phase),
 		Notes: append(slices.Clone(in.Notes), look.Doubts...), MayNot: !may, Follows: look.Follows, Soaked: TimeOf(look.Soaked, in.Now)}
@@ -190,7 +190,7 @@ func NewRollout(in *course.Input, q Query, may bool) *Rollout {
 
 var stateClasses = map[string]Class{"Pending": Off, "Running": Busy, "Done": Ready, "Failed": Failed, "Skipped": Paused}
 
-func (r *Rollout) waves(look *course.View) {
+func (r *Rollout) waves(look *rolloutview.View) {
 	var all [Off + 1]int
 	n := 0
 	present := slices.IndexFunc(look.Waves, func(w rollout.WaveView) bool { return w.Name == look.State.Wave })
@@ -240,7 +240,7 @@ func wording(b Bar) Bar {
 }
 
 // members are the clusters: those that failed, and then all, wave by wave.
-func (r *Rollout) members(look *course.View, q Query) {
+func (r *Rollout) members(look *rolloutview.View, q Query) {
 	var all []Member
 	for i := range look.Waves {
 		w := &look.Waves[i]
@@ -262,8 +262,8 @@ func (r *Rollout) members(look *course.View, q Query) {
 	r.Members, r.Pager = all[from:to], pager
 }
 
-func (r *Rollout) history(in *course.Input) {
-	counts := course.Counts(in)
+func (r *Rollout) history(in *rolloutview.Input) {
+	counts := rolloutview.Counts(in)
 	for i := len(in.Revisions) - 1; i >= 0; i-- {
 		v := &in.Revisions[i]
 		clusters := strconv.Itoa(counts[v.Name])
@@ -271,7 +271,7 @@ func (r *Rollout) history(in *course.Input) {
 			clusters = "-"
 		}
 		r.History = append(r.History, Revision{Number: strconv.FormatInt(v.Revision, 10), Name: v.Name, Clusters: clusters,
-			Marks: strings.Join(course.Marks(in, v.Name), ", "), Created: TimeOf(&v.CreationTimestamp.Time, in.Now)})
+			Marks: strings.Join(rolloutview.Marks(in, v.Name), ", "), Created: TimeOf(&v.CreationTimestamp.Time, in.Now)})
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/course"
+	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
 
 // TestOnlyTheHubsCommands: the page offers to copy the commands that it makes itself. A reason is what a user wrote, whatever it looks like.
@@ -21,7 +21,7 @@ func TestOnlyTheHubsCommands(t *testing.T) {
 	set.Status.Rollout = &hubv1.RolloutStatus{Phase: hubv1.RolloutWaitingForApproval, Revision: "base-1-e4", Wave: "canary"}
 	var commands []string
 	said := ""
-	for _, f := range NewRollout(&course.Input{Set: set, Now: time.Unix(1e9, 0)}, Query{}, false).Facts {
+	for _, f := range NewRollout(&rolloutview.Input{Set: set, Now: time.Unix(1e9, 0)}, Query{}, false).Facts {
 		if f.Command {
 			commands = append(commands, f.Name+": "+f.Text)
 		}

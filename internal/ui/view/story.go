@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/chronicle"
+	"github.com/chandler-hub/chandler/internal/eventview"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/explain"
 	"github.com/chandler-hub/chandler/internal/page"
@@ -178,13 +178,13 @@ const maxEvents = 30
 // Events are the last ones, the newest first.
 func Events(in []corev1.Event, now time.Time) []Event {
 	in = slices.Clone(in)
-	chronicle.Sort(in)
+	eventview.Sort(in)
 	slices.Reverse(in)
 	var out []Event
 	for i := range in[:min(maxEvents, len(in))] {
 		e := &in[i]
-		count := chronicle.Count(e)
-		at := chronicle.At(e)
+		count := eventview.Count(e)
+		at := eventview.At(e)
 		out = append(out, Event{Time: TimeOf(&at, now), Warning: e.Type == corev1.EventTypeWarning, Kind: e.InvolvedObject.Kind,
 			Object: e.InvolvedObject.Namespace + "/" + e.InvolvedObject.Name, Reason: excerpt.Line(e.Reason),
 			Message: excerpt.Cut(excerpt.Line(e.Message), 2*maxWhy), Count: count})

@@ -30,6 +30,8 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"sigs.k8s.io/yaml"
+
+	"github.com/chandler-hub/chandler/internal/yamlfile"
 )
 
 // Request is a write that is to be decided.
@@ -76,8 +78,8 @@ func Load(dir string) (*Policies, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, document := range strings.Split(string(raw), "\n---\n") {
-			if err := p.read([]byte(document), &bindings); err != nil {
+		for _, document := range yamlfile.Split(raw) {
+			if err := p.read(document.Raw, &bindings); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,10 +59,7 @@ version (Fixed). It shows what Flux has read, and asks no registry.`,
 	f.BoolVar(&o.NoHeader, "no-headers", false, "print no header")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Streams, o.Args = terminal.Of(cmd), args
-		if run != nil {
-			return run(cmd.Context(), o)
-		}
-		return o.run(cmd.Context())
+		return command.Run(cmd.Context(), o, run, o.run)
 	}
 	cmd.ValidArgsFunction = o.CompleteNames("AddonSet", true)
 	command.Complete(cmd, "output", cobra.FixedCompletions(outdatedOutputs[1:], cobra.ShellCompDirectiveNoFileComp))
@@ -105,12 +101,9 @@ func (o *Options) read(ctx context.Context, upstream *live.Upstream, names []str
 		return all, false, err
 	}
 	for _, arg := range names {
-		namespace, name := *o.Flags.Namespace, arg
-		if ns, rest, both := strings.Cut(arg, "/"); both {
-			if namespace != "" && namespace != ns {
-				return nil, false, exit.Wrong(fmt.Errorf("set %s is not in namespace %q: leave out -n, or write the name alone", arg, namespace))
-			}
-			namespace, name = ns, rest
+		namespace, name, err := o.PlaceOf("set", arg)
+		if err != nil {
+			return nil, false, exit.Wrong(err)
 		}
 		found, err := o.take(ctx, upstream, namespace, name, &all)
 		if err != nil {
@@ -124,7 +117,7 @@ func (o *Options) read(ctx context.Context, upstream *live.Upstream, names []str
 	return all, missing, nil
 }
 
-// take adds what the sets of a namespace, or of all, follow. Who may not list all gets that of his own.
+// take adds what the sets of a namespace, or of all, follow. A user who may not list all gets that of the own namespace.
 func (o *Options) take(ctx context.Context, upstream *live.Upstream, namespace, name string, to *[]outdated.Item) (int, error) {
 	found, err := o.pages(ctx, upstream, namespace, name, to)
 	if !apierrors.IsForbidden(err) || namespace != "" {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package selection says which objects somebody means by names, labels and sets.
+// Package selection chooses the objects that a command lists: by their names, labels and sets.
 package selection
 
 import (

@@ -352,8 +352,8 @@ func without(labels map[string]string, conflict error) (left map[string]string, 
 	return left, theirs
 }
 
-// removeAfterDelay removes a registration whose origin has lost its label, or is matched by no rule any more, since some time. The registration room notes
-// since when, in a condition.
+// removeAfterDelay removes a registration whose origin lost its label some time ago, or was matched by a rule for the last time then. The
+// registration room notes since when, in a condition.
 func (r *Reconciler) removeAfterDelay(ctx context.Context, req Request, obj *unstructured.Unstructured,
 	reg *hubv1.ClusterRegistration) (reconcile.Result, error) {
 	if left, ok := r.left(reg, hubv1.LabelRemovedReason, r.Config.DeselectionDelay); !ok || left > 0 {

@@ -56,8 +56,8 @@ func OnlyShared(data map[string]string) map[string]string {
 	return out
 }
 
-// publishedRegistrationRules returns the rules as the hub publishes them. A hub without any publishes none: their name would be missing from
-// what another version has published.
+// publishedRegistrationRules returns the rules as the hub publishes them. A hub without any publishes none: their name would be missing
+// from what another version has published.
 func publishedRegistrationRules(rules []origin.Rule) map[string]string {
 	if len(rules) == 0 {
 		return nil

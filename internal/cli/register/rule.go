@@ -18,7 +18,9 @@ import (
 )
 
 // ofCluster are the flags that are about the one cluster that register registers.
-var ofCluster = []string{"labels", "role", "address", "token-ttl", "export", "wait", "cluster-kubeconfig", "cluster-context", "yes", "timeout"}
+var ofCluster = []string{
+	"labels", "role", "address", "token-ttl", "export", "wait", "cluster-kubeconfig", "cluster-context", "yes", "timeout",
+}
 
 // check says which arguments and flags do not go together.
 func (o *Options) check(cmd *cobra.Command, args []string) error {

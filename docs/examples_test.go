@@ -21,6 +21,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
 	teams "github.com/chandler-hub/chandler/internal/team"
 )
@@ -98,10 +99,13 @@ func tryBlock(t *testing.T, info, text string) (int, error) {
 			err = try(t, whole)
 		}
 		return 1, err
+	case info == "yaml {rules}":
+		_, err := origin.ParseRules("rules.yaml", []byte(text))
+		return 1, err
 	case info == "yaml":
 		return tryAll(t, text)
 	case strings.HasPrefix(info, "yaml"), strings.HasPrefix(info, "yml"), strings.HasPrefix(info, "json"):
-		return 0, fmt.Errorf("the fence says %q; it is either yaml or yaml {fragment of=KIND.PATH}", info)
+		return 0, fmt.Errorf("the fence says %q; it is yaml, yaml {rules} or yaml {fragment of=KIND.PATH}", info)
 	}
 	count := 0
 	for _, here := range heredoc.FindAllStringSubmatch(text, -1) {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/test/localfleet"
 	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
@@ -232,6 +233,44 @@ func TestChartValues(t *testing.T) {
 		if err := refused(t, append(slices.Clone(template), value)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", value, err)
 		}
+	}
+}
+
+// TestChartRules: the chart puts the rules into the file that the hub reads, and another rule is another pod.
+func TestChartRules(t *testing.T) {
+	beside(t)
+	with := func(names string) (deployment, file map[string]any) {
+		t.Helper()
+		made := normalized(t, helm(t, nil, "template", "chandler", chart, "--namespace", "platform", "--set", "image.repository=example.org/hub,podAnnotations.team=a", "--set-json",
+			`registrationRules=[{"name":"vcluster","match":{"kind":"Secret","namespaces":["team-*"],"names":"`+names+`"},"register":{"name":"*","key":"config"}}]`))
+		return made["Deployment chandler"], made["ConfigMap chandler-registration-rules"]
+	}
+	deployment, file := with("vc-*")
+	raw, _, _ := unstructured.NestedString(file, "data", "rules.yaml")
+	rules, err := origin.ParseRules("rules.yaml", []byte(raw))
+	check(t, err)
+	want := []origin.Rule{{Name: "vcluster", Match: origin.RuleMatch{Kind: "Secret", Namespaces: []string{"team-*"}, Names: "vc-*"}, Register: origin.RuleRegister{Name: "*", Key: "config"}}}
+	if d := cmp.Diff(want, rules); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	container := first(t, deployment, "spec", "template", "spec", "containers")
+	mount, volume := first(t, container, "volumeMounts"), first(t, deployment, "spec", "template", "spec", "volumes")
+	if args := fmt.Sprint(container["args"]); args != fmt.Sprintf("[--registration-rules=%s/rules.yaml]", mount["mountPath"]) || mount["name"] != volume["name"] {
+		t.Errorf("args %s, mount %v, volume %v", args, mount, volume)
+	}
+	annotations := func(d map[string]any) map[string]string {
+		m, _, _ := unstructured.NestedStringMap(d, "spec", "template", "metadata", "annotations")
+		return m
+	}
+	other, _ := with("k3k-*")
+	if a, b := annotations(deployment)["checksum/registration-rules"], annotations(other)["checksum/registration-rules"]; a == "" || a == b || annotations(other)["team"] != "a" {
+		t.Errorf("the annotations are %v, and with another rule %v", annotations(deployment), annotations(other))
+	}
+	if without := normalized(t, helm(t, nil, "template", "chandler", chart, "--set", "image.repository=example.org/hub")); without["ConfigMap chandler-registration-rules"] != nil {
+		t.Error("there is a ConfigMap without rules")
+	}
+	if err := refused(t, "template", "chandler", chart, "--set", "image.repository=example.org/hub", "--set-json", `registrationRules=[{"match":{}}]`); err == nil || !strings.Contains(err.Error(), "registrationRules") {
+		t.Errorf("without a name: %v", err)
 	}
 }
 

@@ -4,11 +4,13 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 
 	"github.com/spf13/pflag"
 
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/origin"
 )
 
 // options are the values of the hub's flags, not checked yet.
@@ -22,11 +24,20 @@ func (o *options) addFlags(f *pflag.FlagSet) {
 	o.AddFlags(f, o.namespace)
 }
 
-// complete checks the flags and returns the configuration. hub is the hub's own API server.
+// complete checks the flags, reads the file with rules, and returns the configuration. hub is the hub's own API server.
 func (o *options) complete(hub apiServer) (*hubconfig.Config, error) {
 	c, err := o.Complete(o.namespace)
 	if err != nil {
 		return nil, err
+	}
+	if o.RegistrationRules != "" {
+		raw, err := os.ReadFile(o.RegistrationRules)
+		if err != nil {
+			return nil, fmt.Errorf("--%s: %w", hubconfig.FlagRegistrationRules, err)
+		}
+		if c.Origins.Rules, err = origin.ParseRules(o.RegistrationRules, raw); err != nil {
+			return nil, fmt.Errorf("--%s: %w", hubconfig.FlagRegistrationRules, err)
+		}
 	}
 	c.WritesOfCluster = writesOfCluster
 	c.Rules.ForbiddenHosts, c.Rules.ForbiddenAddrs = hub.hosts, hub.addrs

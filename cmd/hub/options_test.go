@@ -4,6 +4,9 @@ package main
 
 import (
 	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,5 +158,44 @@ func TestRefusedFlags(t *testing.T) {
 	}
 	if _, err := read(t, "--hub-id=").complete(apiServer{}); err == nil {
 		t.Error("an empty --hub-id is accepted")
+	}
+}
+
+// TestRegistrationRules: the hub starts with rules that are right and publishes them, and not with others.
+func TestRegistrationRules(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("rules: [{name: vcluster, match: {kind: Secret, namespaces: [team-a], names: vc-*}, register: {key: config}}]")
+	c := complete(t, apiServer{}, "--registration-rules="+file)
+	want := []origin.Rule{{Name: "vcluster", Match: origin.RuleMatch{Kind: "Secret", Namespaces: []string{"team-a"}, Names: "vc-*"}, Register: origin.RuleRegister{Key: "config"}}}
+	if d := cmp.Diff(want, c.Origins.Rules); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	asked := &hubconfig.Shared{}
+	if err := asked.TakeRegistrationRules(c.Published()); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, asked.Origins.Rules); d != "" {
+		t.Errorf("what the command line reads: -want +got:\n%s", d)
+	}
+	if err := asked.TakeRegistrationRules(hubconfig.OnlyShared(complete(t, apiServer{}).Published())); err != nil || asked.Origins.Rules != nil {
+		t.Errorf("of a hub without rules: %v, %v", asked.Origins.Rules, err)
+	}
+	for text, want := range map[string]string{
+		"rules: [{name: vcluster, match: {kind: Secret, namespaces: [team-a], nmaes: vc-*}}]": "--registration-rules: " + file + `: rule "vcluster": match.nmaes: there is no such field`,
+		"rules: [{name: vcluster, match: {kind: Secret, names: vc-*}}]":                       "--registration-rules: " + file + `: rule "vcluster": match.namespaces: write names of namespaces, or patterns such as team-*; * for all`,
+	} {
+		write(text)
+		if _, err := read(t, "--registration-rules="+file).complete(apiServer{}); err == nil || err.Error() != want {
+			t.Errorf("got %v\nwant %s", err, want)
+		}
+	}
+	if _, err := read(t, "--registration-rules=/nowhere/rules.yaml").complete(apiServer{}); err == nil || !strings.Contains(err.Error(), "--registration-rules: open /nowhere/rules.yaml") {
+		t.Errorf("of no file: %v", err)
 	}
 }

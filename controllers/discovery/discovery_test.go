@@ -22,10 +22,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/originreader"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
@@ -35,7 +37,7 @@ func TestSecondName(t *testing.T) {
 		kind origin.Kind
 		want string
 	}{{origin.Kamaji, "prod-tenantcontrolplane"}, {origin.ClusterAPI, "prod-cluster"}, {origin.Secret, "prod-secret"}} {
-		if got := secondName(Request{Kind: tc.kind, NamespacedName: types.NamespacedName{Namespace: "a", Name: "prod"}}); got != tc.want {
+		if got := secondName(tc.kind, "prod"); got != tc.want {
 			t.Errorf("%s: got %s, want %s", tc.kind.Kind, got, tc.want)
 		}
 	}
@@ -132,8 +134,12 @@ func TestInteresting(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := interesting(tc.kind)(secret(tc.labels)); got != tc.want {
+			is := (&Reconciler{Config: &hubconfig.Config{}}).interesting(tc.kind)
+			if got := is.Create(event.CreateEvent{Object: secret(tc.labels)}); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
+			}
+			if got := is.Update(event.UpdateEvent{ObjectOld: secret(tc.labels), ObjectNew: secret(nil)}); got != tc.want {
+				t.Errorf("that its labels go: got %v, want %v", got, tc.want)
 			}
 		})
 	}
@@ -172,7 +178,7 @@ func TestWrittenByHand(t *testing.T) {
 			tcp.SetNamespace("fleet")
 			tcp.SetName("edge")
 			req := Request{Kind: origin.Kamaji, NamespacedName: types.NamespacedName{Namespace: "fleet", Name: "edge"}}
-			if err := r.ensure(t.Context(), req, tcp, nil); err != nil {
+			if err := r.ensure(t.Context(), req, tcp, origin.Verdict{}, nil); err != nil {
 				t.Fatal(err)
 			}
 			if applied != tc.want {

@@ -19,7 +19,7 @@ func firstNames(name string) []string {
 	return names
 }
 
-// secondName is the name by which an origin is registered if another one has its own.
-func secondName(req Request) string { return req.Name + suffix(req.Kind) }
+// secondName is the name by which an origin is registered if another one has the first.
+func secondName(kind origin.Kind, first string) string { return origin.RegistrationNames(kind, first)[1] }
 
-func suffix(kind origin.Kind) string { return "-" + strings.ToLower(kind.Kind) }
+func suffix(kind origin.Kind) string { return secondName(kind, "") }

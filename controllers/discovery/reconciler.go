@@ -67,14 +67,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 		return reconcile.Result{}, err
 	}
 	if verdict.NoKubeConfig && reg != nil && reg.Spec.KubeConfig != nil { // somebody who may write registrations has said how to get in
-		verdict = origin.Verdict{Origin: teardown.OriginWanted}
+		verdict = origin.Verdict{Origin: teardown.OriginWanted, By: verdict.By}
 	}
 	if r.writes.Behind(req, version(reg), r.Clock.Now()) {
 		return reconcile.Result{RequeueAfter: echo.Wait}, nil
 	}
 	if verdict.Copied && reg != nil {
 		// Somebody may have written a label right before the deletion, or with it. What a set selects by it stays then.
-		if err := r.ensure(ctx, req, obj, reg); err != nil {
+		if err := r.ensure(ctx, req, obj, verdict, reg); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -83,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 	}
 	switch verdict.Origin {
 	case teardown.OriginWanted:
-		return reconcile.Result{}, r.ensure(ctx, req, obj, reg)
+		return reconcile.Result{}, r.ensure(ctx, req, obj, verdict, reg)
 	case teardown.OriginDeleting:
 		return reconcile.Result{}, r.remove(ctx, obj, reg, "its origin is being deleted")
 	}
@@ -163,14 +163,16 @@ func (r *Reconciler) find(ctx context.Context, req Request) (*hubv1.ClusterRegis
 }
 
 // ensure makes the registration or brings it up to date.
-func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.Unstructured, reg *hubv1.ClusterRegistration) error {
+func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.Unstructured, verdict origin.Verdict,
+	reg *hubv1.ClusterRegistration) error {
 	if reg != nil && status.Goes(reg) {
 		return nil // made again when it is gone; the registration room lets it go
 	}
 	if reg == nil && req.Kind.Silent(obj) {
 		return nil // what it says wakes us
 	}
-	name, fresh, err := r.name(ctx, req, reg)
+	first := verdict.RegistrationName(req.Name)
+	name, fresh, err := r.name(ctx, req, first, reg)
 	if byHand := (writtenByHand{}); errors.As(err, &byHand) {
 		r.tellByHand(req, obj, byHand)
 		return nil
@@ -178,11 +180,11 @@ func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.
 	if err != nil || name == "" {
 		if name == "" && err == nil {
 			r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.NotRegisteredEvent, "Register",
-				"not registered: ClusterRegistrations %q and %q belong to other origins", req.Name, secondName(req))
+				"not registered: ClusterRegistrations %q and %q belong to other origins", first, secondName(req.Kind, first))
 		}
 		return err
 	}
-	desired := origin.MirroredLabels(obj.GetLabels())
+	desired := origin.MirroredLabels(verdict.By.Over(obj.GetLabels()))
 	desired[hubv1.NameLabel] = name
 	if len(name) > 63 {
 		delete(desired, hubv1.NameLabel)
@@ -197,20 +199,26 @@ func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.
 		return err
 	}
 	if fresh {
+		by := ""
+		if verdict.By != nil {
+			by = fmt.Sprintf(", by rule %q", verdict.By.Rule)
+		}
 		log.FromContext(ctx).Info("registered a cluster", logkey.Cluster, req.Namespace+"/"+name)
-		r.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, hubv1.RegisteredEvent, "Register", "registered as ClusterRegistration %q", name)
+		r.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, hubv1.RegisteredEvent, "Register", "registered as ClusterRegistration %q%s", name, by)
 	}
 	return nil
 }
 
-// name returns the name that the registration of an origin has or may take: the origin's, or that with the kind if another
-// origin has it; "" if both are taken. fresh is true if there is no registration of that name yet.
-func (r *Reconciler) name(ctx context.Context, req Request, reg *hubv1.ClusterRegistration) (name string, fresh bool, err error) {
+// name returns the name that the registration of an origin has or may take: the first, or that with the kind if another
+// origin has it; "" if both are taken. fresh is true if there is no registration of that name yet. A registration keeps its name, whatever
+// a rule says now.
+func (r *Reconciler) name(ctx context.Context, req Request, first string,
+	reg *hubv1.ClusterRegistration) (name string, fresh bool, err error) {
 	if reg != nil {
 		return reg.Name, false, nil
 	}
 	want := req.Kind.Reference(req.Name)
-	for _, name := range []string{req.Name, secondName(req)} {
+	for _, name := range origin.RegistrationNames(req.Kind, first) {
 		there := &hubv1.ClusterRegistration{}
 		// Read live: two origins of one name may have been labelled in one commit.
 		err := r.Live.Get(ctx, types.NamespacedName{Namespace: req.Namespace, Name: name}, there)
@@ -344,14 +352,14 @@ func without(labels map[string]string, conflict error) (left map[string]string, 
 	return left, theirs
 }
 
-// removeAfterDelay removes a registration whose origin has lost its label some time ago. The registration room notes
-// since when, in a condition.
+// removeAfterDelay removes a registration whose origin lost its label some time ago, or was matched by a rule for the last time then. The
+// registration room notes since when, in a condition.
 func (r *Reconciler) removeAfterDelay(ctx context.Context, req Request, obj *unstructured.Unstructured,
 	reg *hubv1.ClusterRegistration) (reconcile.Result, error) {
 	if left, ok := r.left(reg, hubv1.LabelRemovedReason, r.Config.DeselectionDelay); !ok || left > 0 {
 		return reconcile.Result{RequeueAfter: left}, nil // or the condition is not written yet, which wakes us
 	}
-	return reconcile.Result{}, r.remove(ctx, obj, reg, fmt.Sprintf("label %s was removed", hubv1.RegisterLabel))
+	return reconcile.Result{}, r.remove(ctx, obj, reg, r.Config.Origins.Unasked(req.Kind))
 }
 
 // remove deletes a registration, with an event about its origin, if that exists.

@@ -40,7 +40,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 				return err
 			}
 		}
-		return c.Watch(source.TypedKind(mgr.GetCache(), example, enqueueOrigin(kind), predicate.NewTypedPredicateFuncs(interesting(kind))))
+		return c.Watch(source.TypedKind(mgr.GetCache(), example, enqueueOrigin(kind), r.interesting(kind)))
 	}
 	if err := watch(origin.Secret, originreader.Example(origin.Secret, corev1.SchemeGroupVersion.WithKind("Secret"))); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 // lookAgain enqueues what asks to be registered of a kind that may be served again. A watch goes on with what it had, and does not tell of
 // it anew. A registration may have gone meanwhile.
 func (r *Reconciler) lookAgain(ctx context.Context, kind origin.Kind, again *enqueue.BellOf[Request]) {
-	found, err := r.Origins.Labelled(ctx, kind, corev1.NamespaceAll)
+	found, err := r.Origins.Concerned(ctx, kind, corev1.NamespaceAll)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "list what may register clusters", "kind", kind.Kind)
 	}
@@ -76,16 +76,13 @@ func (r *Reconciler) lookAgain(ctx context.Context, kind origin.Kind, again *enq
 	}
 }
 
-// interesting leaves out the thousands of Secrets on a hub that have nothing to do with clusters. An update has its
-// old and its new labels, so a label that was removed is interesting.
-func interesting(kind origin.Kind) func(client.Object) bool {
-	return func(obj client.Object) bool {
-		if kind != origin.Secret {
-			return true
-		}
-		_, labelled := obj.GetLabels()[hubv1.RegisterLabel]
-		return labelled
-	}
+// interesting leaves out the thousands of Secrets on a hub that have nothing to do with clusters. One that had the label, or that a rule
+// matched, is interesting when that changes.
+func (r *Reconciler) interesting(kind origin.Kind) predicate.Predicate {
+	is := func(obj client.Object) bool { return kind != origin.Secret || r.Config.Origins.Concerns(kind, obj) }
+	p := predicate.NewPredicateFuncs(is)
+	p.UpdateFunc = func(e event.UpdateEvent) bool { return is(e.ObjectOld) || is(e.ObjectNew) }
+	return p
 }
 
 func enqueueOrigin(kind origin.Kind) handler.TypedEventHandler[client.Object, Request] {
@@ -102,7 +99,7 @@ func (r *Reconciler) enqueuePointers() handler.TypedEventHandler[client.Object, 
 			if kind.IsCluster() {
 				continue
 			}
-			found, err := r.Origins.Labelled(ctx, kind, namespace.GetName())
+			found, err := r.Origins.Concerned(ctx, kind, namespace.GetName())
 			if err != nil {
 				log.FromContext(ctx).Error(err, "list what may register clusters in a namespace", "kind", kind.Kind, "namespace", namespace.GetName())
 			}
@@ -130,7 +127,7 @@ func (r *Reconciler) enqueueBelonging() handler.TypedEventHandler[client.Object,
 func (r *Reconciler) belonging(ctx context.Context, cluster client.Object) []Request {
 	var out []Request
 	for _, kind := range []origin.Kind{origin.Kamaji, origin.Secret} {
-		found, err := r.Origins.Labelled(ctx, kind, cluster.GetNamespace(), client.MatchingLabels{origin.ClusterNameLabel: cluster.GetName()})
+		found, err := r.Origins.Concerned(ctx, kind, cluster.GetNamespace(), client.MatchingLabels{origin.ClusterNameLabel: cluster.GetName()})
 		if err != nil {
 			log.FromContext(ctx).Error(err, "list what belongs to a Cluster", "kind", kind.Kind, "name", cluster.GetName())
 		}
@@ -152,13 +149,13 @@ func (r *Reconciler) namesakes(ctx context.Context, obj client.Object) []Request
 	out := []Request{}
 	for _, name := range firstNames(obj.GetName()) {
 		key := types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}
-		kinds, err := r.Origins.Asking(ctx, key)
+		asking, err := r.Origins.Asking(ctx, key)
 		if err != nil {
 			log.FromContext(ctx).Error(err, "look for an origin of a registration's name", "name", key.String())
 		}
-		for _, kind := range kinds {
-			if one := (Request{Kind: kind, NamespacedName: key}); name == obj.GetName() || secondName(one) == obj.GetName() {
-				out = append(out, one)
+		for _, one := range asking {
+			if name == obj.GetName() || secondName(one.Kind, name) == obj.GetName() {
+				out = append(out, Request(one))
 			}
 		}
 	}

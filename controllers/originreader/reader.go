@@ -142,78 +142,6 @@ func (o *Reader) judge(ctx context.Context, kind origin.Kind, obj *unstructured.
 	return o.policy.Judge(kind, obj, around), nil
 }
 
-// Asking returns the kinds that have an origin of a name which asks to be registered. It reads the cache only.
-func (o *Reader) Asking(ctx context.Context, key types.NamespacedName) ([]origin.Kind, error) {
-	var out []origin.Kind
-	for _, kind := range origin.Kinds {
-		gvk, ok := o.version(kind)
-		if !ok {
-			continue
-		}
-		if _, err := o.read(ctx, kind, gvk, key); apierrors.IsNotFound(err) {
-			continue // Get would look live whether the kind is there
-		} else if err != nil {
-			return nil, fmt.Errorf("read %s %s: %w", kind.Kind, key, err)
-		}
-		_, verdict, err := o.Get(ctx, kind, key)
-		if err != nil {
-			return nil, err
-		}
-		if verdict.Origin == teardown.OriginWanted {
-			out = append(out, kind)
-		}
-	}
-	return out, nil
-}
-
-// Labelled returns the origins of a kind in a namespace that say, in a label, whether they ask to be registered, and that options select.
-// It reads the cache.
-func (o *Reader) Labelled(ctx context.Context, kind origin.Kind, namespace string,
-	and ...client.ListOption) ([]types.NamespacedName, error) {
-	gvk, ok := o.version(kind)
-	if !ok {
-		return nil, nil
-	}
-	var list client.ObjectList = &unstructured.UnstructuredList{}
-	if kind == origin.Secret {
-		list = &metav1.PartialObjectMetadataList{}
-	}
-	list.GetObjectKind().SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := o.cache.List(ctx, list, append(and, client.InNamespace(namespace), client.HasLabels{hubv1.RegisterLabel})...); err != nil {
-		return nil, fmt.Errorf("list the %ss of namespace %s: %w", kind.Kind, namespace, err)
-	}
-	var out []types.NamespacedName
-	err := meta.EachListItem(list, func(o runtime.Object) error {
-		out = append(out, client.ObjectKeyFromObject(o.(client.Object)))
-		return nil
-	})
-	return out, err
-}
-
-// NamingSecret returns the ClusterProfiles that name a Secret as the one with their kubeconfig. Other origins' Secrets are known by
-// their names.
-func (o *Reader) NamingSecret(ctx context.Context, secret types.NamespacedName) ([]types.NamespacedName, error) {
-	gvk, ok := o.version(origin.ClusterProfile)
-	if !ok {
-		return nil, nil
-	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := o.cache.List(ctx, list, client.InNamespace(secret.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the ClusterProfiles of namespace %s: %w", secret.Namespace, err)
-	}
-	var out []types.NamespacedName
-	for i := range list.Items {
-		if list.Items[i].GetLabels()[hubv1.RegisterLabel] == "" {
-			continue // one that registers nothing is not even looked at: its author decides how much it says
-		}
-		if source, err := origin.ClusterProfile.KubeConfig(&list.Items[i]); err == nil && source.Secret == secret.Name {
-			out = append(out, client.ObjectKeyFromObject(&list.Items[i]))
-		}
-	}
-	return out, nil
-}
-
 // Namespace returns an empty Namespace to watch or read; only its metadata is cached.
 func Namespace() *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
@@ -254,8 +182,8 @@ func (o *Reader) Deleted(ctx context.Context, kind origin.Kind, reg *hubv1.Clust
 	return err == nil && reg.SawOrigin() && (there == nil || goes), err
 }
 
-// Behind returns whether the cache does not show yet what became of an origin: read live, it is there or not, is being deleted or not, or
-// has a label, other than the cache says. obj is what the cache has of it; nil for nothing.
+// Behind returns whether the cache does not show yet what became of an origin: read live, it is there or not, is being deleted or not, has
+// a label, or is matched by a rule, other than the cache says. obj is what the cache has of it; nil for nothing.
 func (o *Reader) Behind(ctx context.Context, kind origin.Kind, key types.NamespacedName, obj *unstructured.Unstructured) (bool, error) {
 	gvk, ok := o.version(kind)
 	if !ok {
@@ -269,7 +197,7 @@ func (o *Reader) Behind(ctx context.Context, kind origin.Kind, key types.Namespa
 		return (there == nil) != (obj == nil), nil
 	}
 	return there.UID != obj.GetUID() || (there.DeletionTimestamp == nil) != (obj.GetDeletionTimestamp() == nil) ||
-		there.Labels[hubv1.RegisterLabel] != obj.GetLabels()[hubv1.RegisterLabel], nil
+		there.Labels[hubv1.RegisterLabel] != obj.GetLabels()[hubv1.RegisterLabel] || o.policy.Asks(kind, there) != o.policy.Asks(kind, obj), nil
 }
 
 // Labels returns the labels that a registration has as soon as discovery has copied those of its origin, read live; nil if the
@@ -290,10 +218,10 @@ func (o *Reader) Labels(ctx context.Context, reg *hubv1.ClusterRegistration) (ma
 	if err != nil {
 		return nil, fmt.Errorf("read the labels of %s %s/%s: %w", kind.Kind, reg.Namespace, reg.Spec.OriginRef.Name, err)
 	}
-	if there == nil || there.DeletionTimestamp != nil && kind.IsCluster() || there.Labels[hubv1.RegisterLabel] != "true" {
+	if there == nil || there.DeletionTimestamp != nil && kind.IsCluster() || !o.policy.Asks(kind, there) {
 		return nil, nil
 	}
-	return origin.Labels(reg.Labels, reg.Annotations[hubv1.MirroredAnnotation], there.Labels), nil
+	return origin.Labels(reg.Labels, reg.Annotations[hubv1.MirroredAnnotation], o.policy.Ruling(kind, there).Over(there.Labels)), nil
 }
 
 // there reads the metadata of an origin live; nil if it does not exist.

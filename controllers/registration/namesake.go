@@ -7,12 +7,12 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -36,28 +36,31 @@ func (r *Reconciler) ignored(ctx context.Context, reg *hubv1.ClusterRegistration
 	if reg.Spec.OriginRef != nil || reg.Spec.KubeConfig == nil {
 		return "", nil
 	}
-	kinds, err := r.Origins.Asking(ctx, client.ObjectKeyFromObject(reg))
+	asking, err := r.Origins.Asking(ctx, client.ObjectKeyFromObject(reg))
 	if err != nil {
 		return "", err
 	}
-	for _, kind := range kinds {
+	for _, one := range asking {
 		list := &hubv1.ClusterRegistrationList{}
 		if err := r.Client.List(ctx, list, client.InNamespace(reg.Namespace),
-			client.MatchingFields{index.RegistrationOrigin: index.Origin(kind.Reference(reg.Name))},
+			client.MatchingFields{index.RegistrationOrigin: index.Origin(one.Kind.Reference(one.Name))},
 			client.UnsafeDisableDeepCopy); err != nil {
-			return "", fmt.Errorf("look for the registration of %s %s: %w", kind.Kind, reg.Name, err)
+			return "", fmt.Errorf("look for the registration of %s %s: %w", one.Kind.Kind, one.Name, err)
 		}
 		if len(list.Items) == 0 { // else it was registered under another name, before this one came
-			return kind.Ignored(reg.Name), nil
+			return one.Kind.Ignored(one.Name), nil
 		}
 	}
 	return "", nil
 }
 
-// named returns the registration of an origin's name, if it has no origin.
-func (r *Reconciler) named(ctx context.Context, origin client.Object) []reconcile.Request {
+// named returns the registration of the name that an origin would get, if it has no origin.
+func (r *Reconciler) named(ctx context.Context, kind origin.Kind, obj client.Object) []reconcile.Request {
 	reg := &hubv1.ClusterRegistration{}
-	key := types.NamespacedName{Namespace: origin.GetNamespace(), Name: origin.GetName()}
+	key := client.ObjectKeyFromObject(obj)
+	if by := r.Config.Origins.Ruling(kind, obj); by != nil {
+		key.Name = by.Name
+	}
 	if err := r.Client.Get(ctx, key, reg, client.UnsafeDisableDeepCopy); err != nil || reg.Spec.OriginRef != nil {
 		return nil
 	}

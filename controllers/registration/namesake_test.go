@@ -16,6 +16,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/originreader"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -58,7 +59,7 @@ func TestOriginIgnored(t *testing.T) {
 			}
 			api := b.Build()
 			r := &Reconciler{
-				Client: api, Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)),
+				Client: api, Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)), Config: &hubconfig.Config{},
 				Origins: originreader.New(api, api, origin.Policy{SecretNamespaces: []string{"*"}}),
 			}
 			if err := r.namesake(t.Context(), reg); err != nil {

@@ -188,6 +188,10 @@ func (r *Reconciler) unregistering(reg *hubv1.ClusterRegistration, verdict origi
 		reason, message = hubv1.LabelRemovedReason,
 			fmt.Sprintf("label %s is gone from %s %q: it is unregistered %s after that, unless the label comes back",
 				hubv1.RegisterLabel, reg.Spec.OriginRef.Kind, reg.Spec.OriginRef.Name, r.Config.DeselectionDelay)
+		if len(r.Config.Origins.Rules) > 0 { // nothing notes by which of both it was registered
+			message = fmt.Sprintf("%s %q has no label %s, and no registration rule matches it: it is unregistered %s after that, unless "+
+				"either comes back", reg.Spec.OriginRef.Kind, reg.Spec.OriginRef.Name, hubv1.RegisterLabel, r.Config.DeselectionDelay)
+		}
 	case verdict.Origin == teardown.OriginGone && missing(reg):
 		reason, message = hubv1.OriginMissingReason,
 			fmt.Sprintf("Secret %q, which it came from, is gone or is being deleted: its add-ons are served on with the hub's own "+

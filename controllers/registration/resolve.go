@@ -214,7 +214,7 @@ func kubeConfigSource(reg *hubv1.ClusterRegistration, obj *unstructured.Unstruct
 	if err != nil {
 		return origin.Source{}, hubv1.KubeConfigNotReadyReason, err
 	}
-	return source, "", nil
+	return verdict.Keyed(source), "", nil
 }
 
 // read reads and checks the Secret. Only its metadata is cached. Its bytes are read again when they have changed.

@@ -201,8 +201,8 @@ func setChanges() predicate.Predicate {
 
 func (r *Reconciler) usersOfSecret(ctx context.Context, obj client.Object) []reconcile.Request {
 	out := enqueue.UsersOfSecret(r.Client)(ctx, obj)
-	if obj.GetLabels()[hubv1.RegisterLabel] != "" {
-		out = append(out, r.named(ctx, obj)...)
+	if r.Config.Origins.Concerns(origin.Secret, obj) {
+		out = append(out, r.named(ctx, origin.Secret, obj)...)
 	}
 	profiles, err := r.Origins.NamingSecret(ctx, client.ObjectKeyFromObject(obj))
 	if err != nil {
@@ -243,6 +243,6 @@ func (r *Reconciler) ofOrigin(kind origin.Kind) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		out := enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()),
 			client.MatchingFields{index.RegistrationOrigin: index.Origin(kind.Reference(obj.GetName()))})
-		return append(out, r.named(ctx, obj)...)
+		return append(out, r.named(ctx, kind, obj)...)
 	}
 }

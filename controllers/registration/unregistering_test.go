@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clock "k8s.io/utils/clock/testing"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -58,6 +59,34 @@ func TestUnregistering(t *testing.T) {
 				t.Errorf("got %+v, want %s for %s", c, tc.want, tc.since)
 			}
 		})
+	}
+}
+
+// With rules, it may be a rule that does not match any more.
+func TestUnregisteringByRule(t *testing.T) {
+	ref := origin.Secret.Reference("one")
+	reg := &hubv1.ClusterRegistration{Spec: hubv1.ClusterRegistrationSpec{OriginRef: &ref}}
+	r := &Reconciler{Config: &hubconfig.Config{Shared: hubconfig.Shared{Origins: origin.Policy{Rules: make([]origin.Rule, 1)}}, DeselectionDelay: 5 * time.Minute},
+		Clock: clock.NewFakePassiveClock(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))}
+	r.unregistering(reg, origin.Verdict{Origin: teardown.OriginUnwanted})
+	want := `Secret "one" has no label chandler.dev/register, and no registration rule matches it: it is unregistered 5m0s after that, unless either comes back`
+	if c := status.Find(reg, hubv1.UnregisteringCondition); c == nil || c.Reason != hubv1.LabelRemovedReason || c.Message != want {
+		t.Errorf("got %+v", c)
+	}
+}
+
+// The key of the kubeconfig is the one that the rule names, unless the Secret names one.
+func TestKeyByRule(t *testing.T) {
+	ref := origin.Secret.Reference("one")
+	reg := &hubv1.ClusterRegistration{Spec: hubv1.ClusterRegistrationSpec{OriginRef: &ref}}
+	for want, annotations := range map[string]map[string]string{"config": nil, "own": {hubv1.KubeConfigKeyAnnotation: "own"}} {
+		obj := &unstructured.Unstructured{Object: map[string]any{}}
+		obj.SetName("one")
+		obj.SetAnnotations(annotations)
+		source, _, err := kubeConfigSource(reg, obj, origin.Verdict{Origin: teardown.OriginWanted, By: &origin.Ruling{Rule: "a", Key: "config"}})
+		if err != nil || source.Key != want || source.Secret != "one" {
+			t.Errorf("got %+v, %v; want key %s", source, err, want)
+		}
 	}
 }
 

@@ -17,6 +17,9 @@ import (
 	"github.com/chandler-hub/chandler/internal/runbook"
 )
 
+// FlagRegistrationRules is the flag that names the file with registration rules, and the name under which the hub publishes them.
+const FlagRegistrationRules = "registration-rules"
+
 // Options are the values of all flags of the hub, not checked yet. The command line has them too: it refuses what the hub would not start
 // with.
 type Options struct {
@@ -28,6 +31,8 @@ type Options struct {
 	LogEncoding    string
 	PprofAddress   string
 	WithoutFence   bool
+	// RegistrationRules is the file with the rules of Config.Origins, which the hub reads when it starts.
+	RegistrationRules string
 
 	allowed, denied []string
 }
@@ -36,6 +41,8 @@ type Options struct {
 func (o *Options) AddFlags(f *pflag.FlagSet, namespace string) {
 	c := &o.Config
 	c.AddFlags(f, namespace)
+	f.StringVar(&o.RegistrationRules, FlagRegistrationRules, "",
+		"file with rules by which clusters are registered without the label (sources.md#by-rule), read when the hub starts")
 	f.DurationVar(&c.DeselectionDelay, "deselection-delay", 5*time.Minute,
 		"how long a cluster stays registered without its label, and keeps what a set does not select it for any more")
 	f.DurationVar(&c.TeardownGrace, "teardown-grace", time.Hour,

@@ -3,6 +3,7 @@
 package hubconfig
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/origin"
 )
 
 // FlagDeniedCIDRs is the flag with the ranges in which no workload cluster may be.
@@ -41,6 +43,7 @@ func (c *Config) Published() map[string]string {
 	for _, a := range rules.ForbiddenAddrs {
 		servers = append(servers, a.String())
 	}
+	maps.Copy(out, publishedRegistrationRules(c.Origins.Rules))
 	slices.Sort(servers) // a resolver gives addresses in any order, and a restart writes nothing
 	out[ownServers] = strings.Join(slices.Compact(servers), ",")
 	return out
@@ -49,8 +52,30 @@ func (c *Config) Published() map[string]string {
 // OnlyShared returns the shared flags among what a hub has published.
 func OnlyShared(data map[string]string) map[string]string {
 	shared, out := (&Shared{}).Published(), maps.Clone(data)
-	maps.DeleteFunc(out, func(name, _ string) bool { _, ok := shared[name]; return !ok })
+	maps.DeleteFunc(out, func(name, _ string) bool { _, ok := shared[name]; return !ok && name != FlagRegistrationRules })
 	return out
+}
+
+// publishedRegistrationRules returns the rules as the hub publishes them. A hub without any publishes none: their name would be missing
+// from what another version has published.
+func publishedRegistrationRules(rules []origin.Rule) map[string]string {
+	if len(rules) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(map[string]any{"rules": rules})
+	if err != nil {
+		panic(err) // strings, and maps and lists of them
+	}
+	return map[string]string{FlagRegistrationRules: string(text)}
+}
+
+// TakeRegistrationRules takes the rules that a hub has published. The command line reads no file of them, since only the hub registers.
+func (s *Shared) TakeRegistrationRules(data map[string]string) (err error) {
+	s.Origins.Rules = nil
+	if text := data[FlagRegistrationRules]; text != "" {
+		s.Origins.Rules, err = origin.ParseRules("the hub's "+FlagRegistrationRules, []byte(text))
+	}
+	return err
 }
 
 // PublishedRules returns the rules for kubeconfigs that a hub has published. published is false if it has not published all of them, as an

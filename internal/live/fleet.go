@@ -164,7 +164,11 @@ func (f *Fleet) originsOf(kind origin.Kind, named map[types.NamespacedName]bool)
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk)
-	_, err = f.list("metadata of Secrets", list, false, client.HasLabels{hubv1.RegisterLabel})
+	var labelled []client.ListOption
+	if !f.reader.Hub.Origins.HasRules(kind) { // a rule registers those that have no label
+		labelled = append(labelled, client.HasLabels{hubv1.RegisterLabel})
+	}
+	_, err = f.list("metadata of Secrets", list, false, labelled...)
 	for i := range list.Items {
 		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&list.Items[i])
 		if err != nil {

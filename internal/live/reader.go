@@ -57,6 +57,9 @@ func (r *Reader) Ask(ctx context.Context, namespace string, flags *pflag.FlagSet
 	if err := hubconfig.Adopt(flags, published.Data); err != nil {
 		return fmt.Errorf("ConfigMap %s/%s: %w", namespace, hubconfig.ConfigMapName, err)
 	}
+	if err := r.Hub.TakeRegistrationRules(published.Data); err != nil {
+		return fmt.Errorf("ConfigMap %s/%s: %w", namespace, hubconfig.ConfigMapName, err)
+	}
 	return r.Hub.Complete(namespace)
 }
 

@@ -99,6 +99,12 @@ func (k Kind) Reference(name string) hubv1.OriginReference {
 	return hubv1.OriginReference{APIGroup: k.Group, Kind: k.Kind, Name: name}
 }
 
+// RegistrationNames returns the names under which an origin of a kind may be registered: the first, and that with the kind if another
+// origin has the first.
+func RegistrationNames(k Kind, first string) [2]string {
+	return [2]string{first, first + "-" + strings.ToLower(k.Kind)}
+}
+
 // Written returns the reference to an origin in the form in which people write it into a registration.
 func (k Kind) Written(name string) string {
 	return fmt.Sprintf("spec.originRef: {apiGroup: %q, kind: %s, name: %s}", k.Group, k.Kind, name)

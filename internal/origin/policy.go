@@ -20,6 +20,8 @@ type Policy struct {
 	// the label; "*" means all. A user who can write one in such a namespace can have the hub deliver add-ons,
 	// with the secrets in them, to a server of his choice.
 	SecretNamespaces []string
+	// Rules register origins without the label. SecretNamespaces, and the label on a Namespace, bound them as they bound labelled Secrets.
+	Rules []Rule
 }
 
 // Verdict is the decision about one origin.
@@ -38,6 +40,17 @@ type Verdict struct {
 	NoKubeConfig bool
 	// Reason is the reason of a refusal that also forbids taking the kubeconfig from this origin; "" otherwise.
 	Reason string
+	// By is what the rule says that matches the origin; nil if none does. It counts also for an origin that the label registers, so that the
+	// label, which may come later, changes nothing else.
+	By *Ruling
+}
+
+// RegistrationName returns the name of the registration of an origin, before any other origin has it.
+func (v Verdict) RegistrationName(origin string) string {
+	if v.By != nil {
+		return v.By.Name
+	}
+	return origin
 }
 
 // Around is the surroundings of an origin that decide about it.
@@ -48,8 +61,15 @@ type Around struct {
 	ClusterExists func(name string) bool
 }
 
-// Judge decides about an origin.
+// Judge decides about an origin. The label, if there is one, counts before any rule.
 func (p Policy) Judge(k Kind, obj *unstructured.Unstructured, around Around) Verdict {
+	by := p.Ruling(k, obj)
+	verdict := p.judge(k, obj, around, by)
+	verdict.By = by
+	return verdict
+}
+
+func (p Policy) judge(k Kind, obj *unstructured.Unstructured, around Around, by *Ruling) Verdict {
 	deleted := obj.GetDeletionTimestamp() != nil
 	if _, moving := obj.GetAnnotations()[moveAnnotation]; moving || deleted && k.IsCluster() {
 		return Verdict{Origin: teardown.OriginDeleting}
@@ -60,11 +80,12 @@ func (p Policy) Judge(k Kind, obj *unstructured.Unstructured, around Around) Ver
 	case deleted:
 		// Only the way to the cluster is being deleted. A finalizer or a foreground deletion, such as a prune by Argo
 		// CD, may keep the object for long, so it counts as gone already.
-		return Verdict{Origin: teardown.OriginGone, Copied: value == "true" && p.allows(obj.GetNamespace(), around.NamespaceLabels)}
+		return Verdict{Origin: teardown.OriginGone, Copied: p.Asks(k, obj) && p.allows(obj.GetNamespace(), around.NamespaceLabels)}
 	case value == "true":
 	case labelled:
 		return Verdict{Origin: teardown.OriginUnwanted, Refused: fmt.Sprintf("label %s is %q; write \"true\" or \"false\"", hubv1.RegisterLabel,
 			value)}
+	case by != nil:
 	case k.Flag == "" || !slices.Contains(p.RegisterAll, k.Flag):
 		return Verdict{Origin: teardown.OriginUnwanted}
 	}
@@ -72,6 +93,9 @@ func (p Policy) Judge(k Kind, obj *unstructured.Unstructured, around Around) Ver
 		return Verdict{Origin: teardown.OriginUnwanted, Reason: hubv1.NamespaceNotAllowedReason, Refused: fmt.Sprintf(
 			"%ss in namespace %q may not register clusters; label %s: \"true\" on the Namespace allows it, or --secret-namespaces",
 			k.Kind, obj.GetNamespace(), hubv1.RegisterSecretsLabel)}
+	}
+	if why := by.invalid(); why != "" {
+		return Verdict{Origin: teardown.OriginUnwanted, Refused: why}
 	}
 	if why := k.traits.refuse(obj, around.ClusterExists); why != "" {
 		return Verdict{Origin: teardown.OriginUnwanted, Refused: why}

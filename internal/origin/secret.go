@@ -16,6 +16,10 @@ var Secret = Kind{GroupKind: schema.GroupKind{Kind: "Secret"}, Provider: "Secret
 
 type secret struct{ plain }
 
+// generatorLabel is on the Secrets that a KubeconfigGenerator of Kamaji writes (api/v1alpha1, ManagedByLabel). Their owner is the
+// TenantControlPlane, as that of the administrator's kubeconfig, but they are for whoever must not be its administrator.
+const generatorLabel = "kamaji.clastix.io/managed-by"
+
 func (secret) kubeConfig(obj *unstructured.Unstructured) (Source, error) {
 	return Source{Secret: obj.GetName(), Key: obj.GetAnnotations()[hubv1.KubeConfigKeyAnnotation]}, nil
 }
@@ -26,8 +30,9 @@ func (secret) refuse(obj *unstructured.Unstructured, clusterExists func(string) 
 	if why := ofCluster(obj, clusterExists); why != "" {
 		return why
 	}
+	_, generated := obj.GetLabels()[generatorLabel]
 	for _, o := range obj.GetOwnerReferences() {
-		if o.Kind == Kamaji.Kind {
+		if o.Kind == Kamaji.Kind && !generated {
 			return fmt.Sprintf("it belongs to TenantControlPlane %q; label that instead", o.Name)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -84,27 +83,29 @@ func (d *discovery) register(k key, obj *unstructured.Unstructured) {
 		return
 	}
 	if m == nil {
-		if m = d.create(kind, k); m == nil {
-			d.warn("%s is not registered: ClusterRegistrations %q and %q are there and belong to other origins", what, k.name, second(k))
+		first := verdict.RegistrationName(k.name)
+		if m = d.create(kind, k, first); m == nil {
+			d.warn("%s is not registered: ClusterRegistrations %q and %q are there and belong to other origins", what, first,
+				origin.RegistrationNames(kind, first)[1])
 			return
 		}
 	}
-	addLabels(m.registration, origin.MirroredLabels(obj.GetLabels()))
+	addLabels(m.registration, origin.MirroredLabels(verdict.By.Over(obj.GetLabels())))
 }
 
-// create returns the registration of an origin. It has the origin's name, or that name with the kind if another
+// create returns the registration of an origin. It has the first name, or that name with the kind if another
 // origin has the first; it is nil if both are taken. A registration that exists without an originRef was written for
 // the origin.
-func (d *discovery) create(kind origin.Kind, k key) *member {
+func (d *discovery) create(kind origin.Kind, k key, first string) *member {
 	ref := kind.Reference(k.name)
-	for _, name := range []string{k.name, second(k)} {
+	for _, name := range origin.RegistrationNames(kind, first) {
 		at := key{registrationKind, k.namespace, name}
 		m := d.registrations[at]
 		if m == nil {
 			m = &member{registration: &hubv1.ClusterRegistration{}}
 			m.registration.Namespace, m.registration.Name = k.namespace, name
 			d.registrations[at] = m
-			if name != k.name {
+			if name != first {
 				d.warn("%s %s/%s is registered as %q: the name is taken by an origin that comes earlier in the files. The hub gives it to whichever "+
 					"it saw first", k.Kind, k.namespace, k.name, name)
 			}
@@ -116,8 +117,6 @@ func (d *discovery) create(kind origin.Kind, k key) *member {
 	}
 	return nil
 }
-
-func second(k key) string { return k.name + "-" + strings.ToLower(k.Kind) }
 
 // complete adds what the hub would find out about a cluster, as far as the files tell it.
 func (d *discovery) complete(m *member) {

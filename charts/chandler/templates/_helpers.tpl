@@ -51,6 +51,9 @@ labels:
 {{- with .Values.registerAll }}
 - --register-all={{ join "," . }}
 {{- end }}
+{{- if .Values.registrationRules }}
+- --registration-rules=/etc/chandler/rules/rules.yaml
+{{- end }}
 {{- with .Values.policies }}
 {{- if not (and .enabled .generated .mirrors .deliveries .registrations) }}
 - --without-policies
@@ -59,4 +62,9 @@ labels:
 {{- range .Values.extraArgs }}
 - {{ . | quote }}
 {{- end }}
+{{- end }}
+
+{{/* The file with registration rules. */}}
+{{- define "chandler.rules" -}}
+{{ toYaml (dict "rules" .Values.registrationRules) }}
 {{- end }}

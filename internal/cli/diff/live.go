@@ -126,6 +126,9 @@ func (o *Options) known(ctx context.Context, in *diff.Input) ([]preview.Object, 
 			if err := hubconfig.Adopt(o.Written, s.Hub); err != nil {
 				return nil, fmt.Errorf("%s: %w", one.Name, err)
 			}
+			if err := o.Reader.Hub.TakeRegistrationRules(s.Hub); err != nil {
+				return nil, fmt.Errorf("%s: %w", one.Name, err)
+			}
 			if in.Snapshot.IsZero() || s.Taken.Time.Before(in.Snapshot) {
 				in.Snapshot = s.Taken.Time
 			}

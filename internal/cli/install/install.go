@@ -119,6 +119,11 @@ func (o *Options) check() ([]*unstructured.Unstructured, error) {
 	case o.Replicas < 0:
 		return nil, errors.New("--replicas must not be negative")
 	}
+	rules := slices.ContainsFunc(o.Args, func(a string) bool { return strings.HasPrefix(a, "--"+hubconfig.FlagRegistrationRules+"=") })
+	if rules && !o.Export {
+		return nil, fmt.Errorf("--%s names a file in the hub's pod, and install puts none there: install by Helm with value "+
+			"registrationRules, or add the file to what --export prints (docs/sources.md#by-rule)", hubconfig.FlagRegistrationRules)
+	}
 	if err := manifests.CheckImage(o.Image); err != nil {
 		return nil, err
 	}

@@ -32,6 +32,9 @@ type Options struct {
 	Arg          string
 	Request      register.Request
 	Export, Wait bool
+	// Rule is a file with registration rules to try.
+	Rule   string
+	DryRun bool
 }
 
 // New returns the command. run is what it does; nil is what it usually does.
@@ -44,19 +47,20 @@ func New(from *factory.Factory, run func(context.Context, *Options) error) *cobr
 Secret on the management cluster, which registers the cluster. The hub renews the token. It checks first, shows what it will
 do, and asks. Run it again to finish what failed.
 
---cluster-kubeconfig and --cluster-context are the workload cluster's; the hub is found as by all commands.`,
+--cluster-kubeconfig and --cluster-context are the workload cluster's; the hub is found as by all commands.
+
+--rule FILE --dry-run tries registration rules (docs/sources.md#by-rule): it lists all that they match, in the namespace of -n
+or in all, and says as what the hub would register each, or why not. It changes nothing.`,
 		Example: `  chandler register edge1 --cluster-kubeconfig edge1.conf -n fleet --labels tier=prod
   chandler register edge1 --cluster-context kind-edge1 --address https://172.18.0.5:6443 -n fleet
-  chandler register edge1 -n fleet --export`,
+  chandler register edge1 -n fleet --export
+  chandler register --rule rules.yaml --dry-run`,
 		ValidArgsFunction: command.NewName,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("register: write the name that the cluster gets: chandler register NAME --cluster-kubeconfig FILE")
-			}
-			return nil
-		},
+		Args:              o.check,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Arg = args[0]
+			if len(args) > 0 {
+				o.Arg = args[0]
+			}
 			return command.Run(cmd.Context(), o, run, o.run)
 		},
 	}
@@ -68,6 +72,8 @@ do, and asks. Run it again to finish what failed.
 	f.DurationVar(&o.Request.Lifetime, "token-ttl", 720*time.Hour, "lifetime of the token; the hub renews it in time")
 	f.BoolVar(&o.Export, "export", false, "print YAML for Git, without the credential, change nothing")
 	f.BoolVar(&o.Wait, "wait", true, "wait until the hub reaches the cluster")
+	f.StringVar(&o.Rule, "rule", "", "file with registration rules to try, with --dry-run")
+	f.BoolVar(&o.DryRun, "dry-run", false, "with --rule: say what would be registered, change nothing")
 	o.AddFlags(cmd, from, 2*time.Minute)
 	exit.Means(cmd, "the cluster is registered, and the hub reaches it",
 		"a check failed, you said no, or the hub does not reach it in time")
@@ -75,6 +81,9 @@ do, and asks. Run it again to finish what failed.
 }
 
 func (o *Options) run(ctx context.Context) error {
+	if o.Rule != "" {
+		return o.try(ctx)
+	}
 	var err error
 	if o.Request.Name, err = o.Name(o.Arg); err != nil {
 		return exit.Wrong(err)

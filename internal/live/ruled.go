@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/teardown"
+)
+
+// Ruled is what becomes of an origin that a rule matches.
+type Ruled struct {
+	Namespace, Name, Kind, Rule string
+	// Result says as what it is registered, or why it is not. Registers is true if it is, and its kubeconfig passes.
+	Result    string
+	Registers bool
+}
+
+// Trial tries registration rules on a live hub. It reads, and changes nothing.
+type Trial struct {
+	Reader *Reader
+	// Rules are those that are tried. Those that the hub has do not count.
+	Rules []origin.Rule
+	// Checks are the rules by which the hub checks kubeconfigs.
+	Checks kubeconfig.Rules
+	// Namespace is the one to look in; "" for all.
+	Namespace string
+	// Notes say what could not be read.
+	Notes []string
+
+	policy     origin.Policy
+	namespaces map[string]map[string]string
+	clusters   map[types.NamespacedName]bool
+	byName     map[types.NamespacedName]*hubv1.ClusterRegistration
+	byOrigin   map[string]*hubv1.ClusterRegistration
+}
+
+// Run returns what becomes of all that a rule matches.
+func (t *Trial) Run(ctx context.Context) ([]Ruled, error) {
+	t.policy = t.Reader.Hub.Origins
+	t.policy.Rules = t.Rules
+	if err := t.surroundings(ctx); err != nil {
+		return nil, err
+	}
+	var out []Ruled
+	for _, kind := range origin.Kinds {
+		if !t.policy.HasRules(kind) {
+			continue
+		}
+		objects, err := t.list(ctx, kind)
+		if err != nil {
+			return nil, err
+		}
+		slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int {
+			return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+		})
+		for _, obj := range objects {
+			if t.policy.Ruling(kind, obj) == nil {
+				continue
+			}
+			one, err := t.one(ctx, kind, obj)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, one)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Ruled) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out, nil
+}
+
+// surroundings reads what decides about origins beside themselves.
+func (t *Trial) surroundings(ctx context.Context) error {
+	t.namespaces, t.clusters = map[string]map[string]string{}, map[types.NamespacedName]bool{}
+	t.byName, t.byOrigin = map[types.NamespacedName]*hubv1.ClusterRegistration{}, map[string]*hubv1.ClusterRegistration{}
+	namespaces := &metav1.PartialObjectMetadataList{}
+	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	err := t.Reader.Client.List(ctx, namespaces, client.HasLabels{hubv1.RegisterSecretsLabel})
+	switch {
+	case apierrors.IsForbidden(err):
+		t.Notes = append(t.Notes, "you may not list Namespaces, so what their label "+hubv1.RegisterSecretsLabel+" allows is not known")
+	case err != nil:
+		return fmt.Errorf("list the Namespaces: %w", err)
+	}
+	for i := range namespaces.Items {
+		t.namespaces[namespaces.Items[i].Name] = namespaces.Items[i].Labels
+	}
+	clusters, err := t.list(ctx, origin.ClusterAPI)
+	if err != nil {
+		return err
+	}
+	for _, c := range clusters {
+		t.clusters[client.ObjectKeyFromObject(c)] = true
+	}
+	registrations := &hubv1.ClusterRegistrationList{}
+	if err := t.Reader.Client.List(ctx, registrations, client.InNamespace(t.Namespace)); meta.IsNoMatchError(err) {
+		return fmt.Errorf("this API server has no ClusterRegistrations, so %w: choose another one by --context or --kubeconfig", ErrNoHub)
+	} else if err != nil {
+		return fmt.Errorf("list the ClusterRegistrations: %w", err)
+	}
+	for i := range registrations.Items {
+		t.registered(&registrations.Items[i])
+	}
+	return nil
+}
+
+func (t *Trial) registered(reg *hubv1.ClusterRegistration) {
+	t.byName[client.ObjectKeyFromObject(reg)] = reg
+	if ref := reg.Spec.OriginRef; ref != nil {
+		t.byOrigin[originKey(reg.Namespace, *ref)] = reg
+	}
+}
+
+func originKey(namespace string, ref hubv1.OriginReference) string {
+	return ref.APIGroup + "/" + ref.Kind + "/" + namespace + "/" + ref.Name
+}
+
+// list lists the objects of a kind, of Secrets the metadata. There are none of a kind that is not installed.
+func (t *Trial) list(ctx context.Context, kind origin.Kind) ([]*unstructured.Unstructured, error) {
+	mapping, err := t.Reader.Client.RESTMapper().RESTMapping(kind.GroupKind)
+	if meta.IsNoMatchError(err) {
+		if t.policy.HasRules(kind) && kind != origin.ClusterAPI {
+			t.Notes = append(t.Notes, fmt.Sprintf("kind %s is not installed", kind.GroupKind))
+		}
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("look for %s: %w", kind.Kind, err)
+	}
+	var list client.ObjectList = &unstructured.UnstructuredList{}
+	if kind == origin.Secret {
+		list = &metav1.PartialObjectMetadataList{}
+	}
+	list.GetObjectKind().SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := t.Reader.Client.List(ctx, list, client.InNamespace(t.Namespace)); err != nil {
+		if apierrors.IsForbidden(err) && t.Namespace == "" {
+			err = fmt.Errorf("%w; write -n NAMESPACE for a namespace that you may read", err)
+		}
+		return nil, fmt.Errorf("list the %ss: %w", kind.Kind, err)
+	}
+	var out []*unstructured.Unstructured
+	err = meta.EachListItem(list, func(one runtime.Object) error {
+		u, ok := one.(*unstructured.Unstructured)
+		if !ok {
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(one)
+			if err != nil {
+				return err
+			}
+			u = &unstructured.Unstructured{Object: content}
+		}
+		out = append(out, u)
+		return nil
+	})
+	return out, err
+}
+
+// one says what becomes of an origin.
+func (t *Trial) one(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured) (Ruled, error) {
+	key := client.ObjectKeyFromObject(obj)
+	verdict := t.policy.Judge(kind, obj, origin.Around{NamespaceLabels: t.namespaces[key.Namespace], ClusterExists: func(name string) bool {
+		return t.clusters[types.NamespacedName{Namespace: key.Namespace, Name: name}]
+	}})
+	out := Ruled{Namespace: key.Namespace, Name: key.Name, Kind: kind.Kind, Rule: verdict.By.Rule}
+	switch {
+	case verdict.AtOnce:
+		out.Result = fmt.Sprintf("not registered: label %s is \"false\"", hubv1.RegisterLabel)
+	case verdict.Refused != "":
+		out.Result = "not registered: " + verdict.Refused
+	case verdict.Origin != teardown.OriginWanted:
+		out.Result = "not registered: it is being deleted"
+	}
+	if out.Result != "" {
+		return out, nil
+	}
+	reg, result := t.place(kind, key, verdict)
+	if out.Result = result; reg == nil {
+		return out, nil
+	}
+	refused, err := t.refused(ctx, kind, obj, reg, verdict)
+	if err != nil {
+		return out, err
+	}
+	if out.Registers = refused == ""; !out.Registers {
+		out.Result += "; " + refused
+	}
+	return out, nil
+}
+
+// place returns the registration that an origin has or gets, and what to say of it; nil if both names are taken.
+func (t *Trial) place(kind origin.Kind, key types.NamespacedName, verdict origin.Verdict) (*hubv1.ClusterRegistration, string) {
+	ref := kind.Reference(key.Name)
+	if reg := t.byOrigin[originKey(key.Namespace, ref)]; reg != nil {
+		return reg, "is registered as " + reg.Name
+	}
+	first := verdict.RegistrationName(key.Name)
+	for _, name := range origin.RegistrationNames(kind, first) {
+		reg := t.byName[types.NamespacedName{Namespace: key.Namespace, Name: name}]
+		if reg != nil && reg.Spec.OriginRef == nil && reg.Spec.KubeConfig != nil {
+			return nil, fmt.Sprintf("not registered: ClusterRegistration %q was written by hand", name)
+		}
+		if reg == nil || reg.Spec.OriginRef == nil {
+			reg = &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name},
+				Spec: hubv1.ClusterRegistrationSpec{OriginRef: &ref}}
+			t.registered(reg) // the next one of that name gets another
+			return reg, "would be registered as " + name
+		}
+	}
+	return nil, fmt.Sprintf("not registered: other origins have the name %q", first)
+}
+
+// refused returns why the kubeconfig of an origin cannot be used, or could not be checked; "" if it passes.
+func (t *Trial) refused(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured, reg *hubv1.ClusterRegistration,
+	verdict origin.Verdict) (string, error) {
+	if reg.Spec.KubeConfig != nil {
+		return "", nil // it has its own
+	}
+	source, err := kind.KubeConfig(obj)
+	if err != nil {
+		return "it waits for its kubeconfig: " + err.Error(), nil
+	}
+	source = verdict.Keyed(source)
+	secret := &corev1.Secret{}
+	err = t.Reader.Client.Get(ctx, types.NamespacedName{Namespace: obj.GetNamespace(), Name: source.Secret}, secret)
+	switch {
+	case apierrors.IsForbidden(err):
+		return "its kubeconfig is not checked: you may not read the Secret", nil
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("it waits for its kubeconfig: there is no Secret %q", source.Secret), nil
+	case err != nil:
+		return "", fmt.Errorf("read Secret %s/%s: %w", obj.GetNamespace(), source.Secret, err)
+	}
+	checks := (&hubconfig.Config{Rules: t.Checks}).RulesFor(reg)
+	checks.Context = source.Context
+	keys := source.Candidates
+	if key, err := kubeconfig.PickKey(secret.Data, source.Key, keys); err != nil {
+		return "its kubeconfig is refused: " + err.Error(), nil
+	} else if len(keys) == 0 {
+		keys = []string{key}
+	}
+	why := ""
+	for _, key := range keys {
+		raw, there := secret.Data[key]
+		if !there {
+			continue
+		}
+		if _, err := kubeconfig.Parse(raw, checks); err != nil {
+			why = fmt.Sprintf("its kubeconfig is refused: key %s: %s", key, err)
+			continue
+		}
+		return "", nil
+	}
+	return why, nil
+}

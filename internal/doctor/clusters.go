@@ -119,7 +119,7 @@ func credentialsExpire(f *Facts) []Finding {
 		if o == nil {
 			continue
 		}
-		found := Finding{Severity: Warning, Code: credentialExpires, What: status.Count(o.Count, "credential") + " that were not renewed: " +
+		found := Finding{Severity: Warning, Code: credentialExpires, What: status.Count(o.Count, "credential") + " not renewed: " +
 			"" + reason,
 			Remedy: "put a new kubeconfig into the Secret, or have the hub renew its token (docs/runbooks.md#a-credential-expires)"}
 		if reason == hubv1.ExpiredReason {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/command"
 	"github.com/chandler-hub/chandler/internal/cli/version"
 	"github.com/chandler-hub/chandler/internal/doctor"
@@ -120,14 +121,14 @@ func holds(t *testing.T, command string) func(text string) error {
 
 // TestOutputs: what a script reads is by the schema, says what the text says, and is the same as YAML.
 func TestOutputs(t *testing.T) {
-	newSmallHub(t, smallFleet(t))
+	clitest.NewSmallHub(t, clitest.SmallFleet())
 	for args, tc := range map[string]struct{ command, has string }{
 		"explain edge3":                           {"explain CLUSTER", `"state": "NotCompiled"`},
 		"explain edge3 cert-manager":              {"explain CLUSTER ADDON", `"addon": "cert-manager"`},
 		"rollout status base --per-cluster":       {"rollout status", `"set": "flux-system/base"`},
 		"rollout history base":                    {"rollout history", `"set": "flux-system/base"`},
 		"rollout plan base":                       {"rollout plan", `"set": "flux-system/base"`},
-		"rollout plan -f testdata/rollout":        {"rollout plan", `"starts": "first"`},
+		"rollout plan -f ../../internal/cli/rollout/testdata":        {"rollout plan", `"starts": "first"`},
 		"removals list":                           {"removals list", `"items": [`},
 		"removals list base":                      {"removals list", `"set": "flux-system/base"`},
 		"events edge3":                            {"events", `"what": "InstallFailed"`},

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 )
 
@@ -47,8 +48,8 @@ func repository(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	folder := filepath.Join(dir, "the fleet")
-	write(t, filepath.Join(folder, "fleet.yaml"), registrationFile)
-	write(t, filepath.Join(folder, "sets", "set.yaml"), setFile)
+	write(t, filepath.Join(folder, "fleet.yaml"), clitest.RegistrationFile)
+	write(t, filepath.Join(folder, "sets", "set.yaml"), clitest.SetFile)
 	write(t, filepath.Join(folder, "notes.txt"), "no YAML: {")
 	inGit(t, dir, "init", "-q", "-b", "main")
 	inGit(t, dir, "add", ".")
@@ -74,11 +75,11 @@ func TestDiffAgainst(t *testing.T) {
 	}
 	folder := repository(t)
 	old := filepath.Join(t.TempDir(), "old")
-	write(t, filepath.Join(old, "all.yaml"), registrationFile+"---\n"+setFile)
+	write(t, filepath.Join(old, "all.yaml"), clitest.RegistrationFile+"---\n"+clitest.SetFile)
 	broken := filepath.Join(t.TempDir(), "broken")
-	write(t, filepath.Join(broken, "all.yaml"), registrationFile+"---\n"+strings.Replace(setFile, "selectAll", "selectall", 1))
+	write(t, filepath.Join(broken, "all.yaml"), clitest.RegistrationFile+"---\n"+strings.Replace(clitest.SetFile, "selectAll", "selectall", 1))
 	empty := filepath.Join(t.TempDir(), "empty")
-	write(t, filepath.Join(empty, "set.yaml"), setFile)
+	write(t, filepath.Join(empty, "set.yaml"), clitest.SetFile)
 	unchanged, changed := "no changes on 1 cluster\n", "+ new"
 	check := func(name string, args []string, code int, stdout, stderr string) {
 		t.Helper()
@@ -89,7 +90,7 @@ func TestDiffAgainst(t *testing.T) {
 	}
 	check("the same folder", []string{"-f", folder, "--against", old}, 0, "", unchanged)
 	check("the same revision", []string{"-f", folder, "--against", "main"}, 0, "", unchanged)
-	write(t, filepath.Join(folder, "sets", "more.yaml"), strings.ReplaceAll(setFile, "name: a", "name: b"))
+	write(t, filepath.Join(folder, "sets", "more.yaml"), strings.ReplaceAll(clitest.SetFile, "name: a", "name: b"))
 	check("another file", []string{"-f", folder, "--against", "HEAD"}, 1, changed, "")
 	check("one file of it", []string{"-f", filepath.Join(folder, "sets", "set.yaml"), "-f", filepath.Join(folder, "fleet.yaml"), "--against", "main"}, 0, "", unchanged)
 	check("a new file", []string{"-f", filepath.Join(folder, "sets", "more.yaml"), "-f", filepath.Join(folder, "fleet.yaml"), "--against", "main"}, 1, changed, "")
@@ -152,7 +153,7 @@ func TestBlobs(t *testing.T) {
 	}
 	folder := repository(t)
 	write(t, filepath.Join(folder, ".gitattributes"), "*.yaml export-ignore\n")
-	write(t, filepath.Join(folder, "more.txt"), strings.ReplaceAll(setFile, "name: a", "name: b"))
+	write(t, filepath.Join(folder, "more.txt"), strings.ReplaceAll(clitest.SetFile, "name: a", "name: b"))
 	if err := os.Symlink("more.txt", filepath.Join(folder, "more.yaml")); err != nil {
 		t.Fatal(err)
 	}

@@ -123,18 +123,18 @@ func holds(t *testing.T, command string) func(text string) error {
 func TestOutputs(t *testing.T) {
 	clitest.NewSmallHub(t, clitest.SmallFleet())
 	for args, tc := range map[string]struct{ command, has string }{
-		"explain edge3":                           {"explain CLUSTER", `"state": "NotCompiled"`},
-		"explain edge3 cert-manager":              {"explain CLUSTER ADDON", `"addon": "cert-manager"`},
-		"rollout status base --per-cluster":       {"rollout status", `"set": "flux-system/base"`},
-		"rollout history base":                    {"rollout history", `"set": "flux-system/base"`},
-		"rollout plan base":                       {"rollout plan", `"set": "flux-system/base"`},
-		"rollout plan -f ../../internal/cli/rollout/testdata":        {"rollout plan", `"starts": "first"`},
-		"removals list":                           {"removals list", `"items": [`},
-		"removals list base":                      {"removals list", `"set": "flux-system/base"`},
-		"events edge3":                            {"events", `"what": "InstallFailed"`},
-		"events edge3 cert-manager":               {"events", `"what": "InstallFailed"`},
-		"version":                                 {"version", `"revision": `},
-		"version --client --flux-namespace other": {"version", `"client": {`},
+		"explain edge3":                                       {"explain CLUSTER", `"state": "NotCompiled"`},
+		"explain edge3 cert-manager":                          {"explain CLUSTER ADDON", `"addon": "cert-manager"`},
+		"rollout status base --per-cluster":                   {"rollout status", `"set": "flux-system/base"`},
+		"rollout history base":                                {"rollout history", `"set": "flux-system/base"`},
+		"rollout plan base":                                   {"rollout plan", `"set": "flux-system/base"`},
+		"rollout plan -f ../../internal/cli/rollout/testdata": {"rollout plan", `"starts": "first"`},
+		"removals list":                                       {"removals list", `"items": [`},
+		"removals list base":                                  {"removals list", `"set": "flux-system/base"`},
+		"events edge3":                                        {"events", `"what": "InstallFailed"`},
+		"events edge3 cert-manager":                           {"events", `"what": "InstallFailed"`},
+		"version":                                             {"version", `"revision": `},
+		"version --client --flux-namespace other":             {"version", `"client": {`},
 	} {
 		out, errs, code := runSmall(t, args+" -o json")
 		if err := holds(t, tc.command)(out); err != nil || code != 0 || !strings.Contains(out, tc.has) {

@@ -23,6 +23,14 @@ import (
 // Update is the flag -update.
 var Update = flag.Bool("update", false, "write the golden files")
 
+// RegistrationFile and SetFile are files of one cluster, and of one set that goes there.
+const (
+	RegistrationFile = "apiVersion: chandler.dev/v1alpha1\nkind: ClusterRegistration\nmetadata: {name: a}\n" +
+		"spec: {kubeConfig: {secretRef: {name: a}}}\n"
+	SetFile = "apiVersion: chandler.dev/v1alpha1\nkind: AddonSet\nmetadata: {name: a}\nspec: {selectAll: true, addons: [" +
+		"{name: a, manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}}]}\n"
+)
+
 // At returns the factory of commands for which it is some time; the time of the clock without one.
 func At(now time.Time) *factory.Factory {
 	f := factory.New()

@@ -30,12 +30,12 @@ func TestFilesSayTheHubsFlags(t *testing.T) {
 		"Written":   {[]string{"--platform-namespaces=others"}, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, errs, code := diffed(t, append([]string{"-f", filepath.Join(dir, "new"), "--against", filepath.Join(dir, "old")}, tc.flags...)...)
+			out, errs, code := clitest.Ends(newCommand(made), append([]string{"diff", "-f", filepath.Join(dir, "new"), "--against", filepath.Join(dir, "old")}, tc.flags...)...)
 			if code != tc.code {
 				t.Errorf("diff ends with %d\n%s%s", code, out, errs)
 			}
 			// The old files count if the new ones do not have it.
-			if _, errs, code := diffed(t, append([]string{"-f", filepath.Join(dir, "old"), "--against", filepath.Join(dir, "new")}, tc.flags...)...); code != tc.code {
+			if _, errs, code := clitest.Ends(newCommand(made), append([]string{"diff", "-f", filepath.Join(dir, "old"), "--against", filepath.Join(dir, "new")}, tc.flags...)...); code != tc.code {
 				t.Errorf("the other way round it ends with %d\n%s", code, errs)
 			}
 			plan, err := run(append([]string{"rollout", "plan", "-f", filepath.Join(dir, "new")}, tc.flags...)...)

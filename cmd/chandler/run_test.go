@@ -13,6 +13,7 @@ var (
 	update = clitest.Update
 	golden = clitest.Golden
 	words  = clitest.Words
+	write  = clitest.Write
 )
 
 // run runs the command line, and returns what it prints.

@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/sandbox"
 )
 
 // asProgram is a variable that has the test binary be chandler.
@@ -21,7 +23,7 @@ const asProgram = "CHANDLER_TEST_AS_PROGRAM"
 // TestEnded: a command that waits for a pipe ends at once when somebody ends it, says so, and shows nothing.
 func TestEnded(t *testing.T) {
 	fleet := filepath.Join(t.TempDir(), "fleet.yaml")
-	write(t, fleet, unseenFleet)
+	write(t, fleet, clitest.Fleet)
 	for name, tc := range map[string]struct {
 		args string
 		code int
@@ -79,11 +81,20 @@ func TestEnded(t *testing.T) {
 func TestEndedSafely(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "crd.yaml"), `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: "x\e[2J"}, spec: {versions: 3}}`)
-	write(t, filepath.Join(dir, "fleet.yaml"), unseenFleet)
+	write(t, filepath.Join(dir, "fleet.yaml"), clitest.Fleet)
 	cmd := exec.Command(os.Args[0], "render", "-f", filepath.Join(dir, "fleet.yaml"), "--crds", dir)
 	cmd.Env = append(os.Environ(), asProgram+"=1")
 	out, err := cmd.CombinedOutput()
 	if err == nil || !bytes.Contains(out, []byte("read CRD x")) || bytes.Contains(out, []byte("\x1b")) {
 		t.Errorf("%v, and it says %q", err, out)
 	}
+}
+
+func TestMain(m *testing.M) {
+	sandbox.Main() // diff --charts starts this program for what it does not trust
+	if os.Getenv(asProgram) != "" {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
 }

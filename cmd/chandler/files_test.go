@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/command"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 )
@@ -15,7 +16,7 @@ import (
 // TestUseless: a file without a name, standard input twice and flags that would do nothing are refused before anything is read.
 func TestUseless(t *testing.T) {
 	t.Chdir(t.TempDir())
-	write(t, "fleet.yaml", unseenFleet)
+	write(t, "fleet.yaml", clitest.Fleet)
 	write(t, "binary", "\x00\x01: {")
 	for _, tc := range []struct{ args, want string }{
 		{"render -f ''", "-f is empty: write a file or a folder"},

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
 )
 
 // outdatedFleet are the objects of testdata/outdated. The names of what the hub makes for Flux are those of internal/identity, which never
@@ -43,7 +45,7 @@ func TestGetOutdated(t *testing.T) {
 		"wrong-place":  "a/b -n c",
 	} {
 		t.Run(name, func(t *testing.T) {
-			newSmallHub(t, outdatedFleet(t))
+			clitest.NewSmallHub(t, outdatedFleet(t))
 			out, errs, code := runSmall(t, strings.TrimSpace("get outdated "+args+" --platform-namespaces flux-system,platform"))
 			text := strings.TrimSpace("$ chandler get outdated "+args) + "\n" + out
 			if errs != "" {
@@ -61,8 +63,8 @@ func TestGetOutdated(t *testing.T) {
 
 // TestGetOutdatedWithFewRights: who may not read everything gets what he may, and is told what is missing.
 func TestGetOutdatedWithFewRights(t *testing.T) {
-	h := newSmallHub(t, outdatedFleet(t))
-	h.may = func(path string) bool { return strings.HasSuffix(path, "/namespaces/flux-system/addonsets") }
+	h := clitest.NewSmallHub(t, outdatedFleet(t))
+	h.May = func(path string) bool { return strings.HasSuffix(path, "/namespaces/flux-system/addonsets") }
 	out, errs, code := runSmall(t, "get outdated -n flux-system --platform-namespaces flux-system")
 	if code != 0 || !strings.Contains(out, "ingress   routes") || strings.Contains(out, "2h") {
 		t.Errorf("exit code %d, and it prints\n%s", code, out)
@@ -76,14 +78,14 @@ func TestGetOutdatedWithFewRights(t *testing.T) {
 
 // TestGetOutdatedAsksNoUpstream: it reads each list once, and of Flux's objects only those that have news.
 func TestGetOutdatedAsksNoUpstream(t *testing.T) {
-	h := newSmallHub(t, outdatedFleet(t))
+	h := clitest.NewSmallHub(t, outdatedFleet(t))
 	if _, errs, code := runSmall(t, "get outdated --platform-namespaces flux-system,platform"); code != 0 {
 		t.Fatal(errs)
 	}
-	if got := h.lines("source.toolkit.fluxcd.io"); len(got) != 1 || !strings.Contains(got[0], "/gitrepositories/") {
+	if got := h.Lines("source.toolkit.fluxcd.io"); len(got) != 1 || !strings.Contains(got[0], "/gitrepositories/") {
 		t.Errorf("of Flux it reads %q", got)
 	}
-	if got := h.lines("clusterregistrations"); len(got) != 1 {
+	if got := h.Lines("clusterregistrations"); len(got) != 1 {
 		t.Errorf("it lists the clusters by %q", got)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/help"
 )
 
@@ -225,7 +226,7 @@ func TestNamesAreCompletedEverywhere(t *testing.T) {
 
 // TestExitCodes: 1 is for an answer that is no good, and 2 for a question that could not be asked.
 func TestExitCodes(t *testing.T) {
-	h := newSmallHub(t, smallFleet(t))
+	h := clitest.NewSmallHub(t, clitest.SmallFleet())
 	for args, want := range map[string]int{
 		"get clusters":                         0,
 		"get clusters nobody":                  1,
@@ -282,11 +283,11 @@ func TestExitCodes(t *testing.T) {
 			t.Errorf("chandler %s: exit code %d, want %d:\n%s%s", args, code, want, out, errs)
 		}
 	}
-	h.forbidden = "/namespaces/fleet/clusterregistrations"
+	h.Forbidden = "/namespaces/fleet/clusterregistrations"
 	if _, errs, code := runSmall(t, "get clusters -n fleet"); code != 2 || !strings.Contains(errs, "refused here") {
 		t.Errorf("without a right: exit code %d: %s", code, errs)
 	}
-	h.forbidden = ""
+	h.Forbidden = ""
 	for _, args := range []string{"get clusters", "explain edge1", "create team a --all", "ui --no-open", "register a -n b", "import --from-cluster", "rollout status a", "doctor",
 		"install --image registry.example.org/chandler-hub:v0.1.0", "uninstall"} {
 		for _, context := range []string{" --context nobody", " --server https://127.0.0.1:1"} {
@@ -319,4 +320,18 @@ func TestBareCommands(t *testing.T) {
 			t.Errorf("chandler %s says %v", args, err)
 		}
 	}
+}
+
+// TestEveryCommandHasAnExample: also those that are only there for the ones below them.
+func TestEveryCommandHasAnExample(t *testing.T) {
+	var look func(*cobra.Command)
+	look = func(cmd *cobra.Command) {
+		if cmd.HasParent() && !strings.Contains(cmd.Example, "  "+cmd.CommandPath()) {
+			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+		for _, c := range cmd.Commands() {
+			look(c)
+		}
+	}
+	look(newCommand(made))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 )
@@ -92,7 +93,7 @@ func TestMistakes(t *testing.T) {
 		write(t, file, strings.Replace(mistaken, "$", "manifests: {manifestsFrom: [{kind: ConfigMap, name: calico}]}", 1)+
 			"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: calico, namespace: flux-system}\ndata:\n  a.yaml: |\n      "+
 			document+"a}\n      ---\n      "+document+"b}\n      ---\n      "+document+"c}\n      ---\n      password: hunter2\n")
-		out, errs, code := diffed(t, "--charts", "--full", "-f", file, "--against", old)
+		out, errs, code := clitest.Ends(newCommand(made), "diff", "--charts", "--full", "-f", file, "--against", old)
 		if want := `key "a.yaml" of ConfigMap "calico": document 4: no apiVersion`; code != exit.Uncertain || !strings.Contains(out+errs, want) || strings.Contains(out+errs, "hunter2") {
 			t.Errorf("it ends with %d, and %q is missing:\n%s\n%s", code, want, out, errs)
 		}

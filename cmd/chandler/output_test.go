@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/command"
 	"github.com/chandler-hub/chandler/internal/cli/version"
 	"github.com/chandler-hub/chandler/internal/doctor"
@@ -120,20 +121,20 @@ func holds(t *testing.T, command string) func(text string) error {
 
 // TestOutputs: what a script reads is by the schema, says what the text says, and is the same as YAML.
 func TestOutputs(t *testing.T) {
-	newSmallHub(t, smallFleet(t))
+	clitest.NewSmallHub(t, clitest.SmallFleet())
 	for args, tc := range map[string]struct{ command, has string }{
-		"explain edge3":                           {"explain CLUSTER", `"state": "NotCompiled"`},
-		"explain edge3 cert-manager":              {"explain CLUSTER ADDON", `"addon": "cert-manager"`},
-		"rollout status base --per-cluster":       {"rollout status", `"set": "flux-system/base"`},
-		"rollout history base":                    {"rollout history", `"set": "flux-system/base"`},
-		"rollout plan base":                       {"rollout plan", `"set": "flux-system/base"`},
-		"rollout plan -f testdata/rollout":        {"rollout plan", `"starts": "first"`},
-		"removals list":                           {"removals list", `"items": [`},
-		"removals list base":                      {"removals list", `"set": "flux-system/base"`},
-		"events edge3":                            {"events", `"what": "InstallFailed"`},
-		"events edge3 cert-manager":               {"events", `"what": "InstallFailed"`},
-		"version":                                 {"version", `"revision": `},
-		"version --client --flux-namespace other": {"version", `"client": {`},
+		"explain edge3":                                       {"explain CLUSTER", `"state": "NotCompiled"`},
+		"explain edge3 cert-manager":                          {"explain CLUSTER ADDON", `"addon": "cert-manager"`},
+		"rollout status base --per-cluster":                   {"rollout status", `"set": "flux-system/base"`},
+		"rollout history base":                                {"rollout history", `"set": "flux-system/base"`},
+		"rollout plan base":                                   {"rollout plan", `"set": "flux-system/base"`},
+		"rollout plan -f ../../internal/cli/rollout/testdata": {"rollout plan", `"starts": "first"`},
+		"removals list":                                       {"removals list", `"items": [`},
+		"removals list base":                                  {"removals list", `"set": "flux-system/base"`},
+		"events edge3":                                        {"events", `"what": "InstallFailed"`},
+		"events edge3 cert-manager":                           {"events", `"what": "InstallFailed"`},
+		"version":                                             {"version", `"revision": `},
+		"version --client --flux-namespace other":             {"version", `"client": {`},
 	} {
 		out, errs, code := runSmall(t, args+" -o json")
 		if err := holds(t, tc.command)(out); err != nil || code != 0 || !strings.Contains(out, tc.has) {

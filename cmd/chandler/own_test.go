@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 	"github.com/chandler-hub/chandler/internal/identity"
 )
@@ -20,7 +21,7 @@ import (
 func teamFleet(t *testing.T) string {
 	t.Helper()
 	edge1 := types.NamespacedName{Namespace: "fleet", Name: "edge1"}
-	return smallFleet(t) + strings.NewReplacer("$DELIVERY", identity.Delivery("web", edge1), "$KEY", identity.ClusterKey("chandler", edge1)).Replace(`
+	return clitest.SmallFleet() + strings.NewReplacer("$DELIVERY", identity.Delivery("web", edge1), "$KEY", identity.ClusterKey("chandler", edge1)).Replace(`
 ---
 apiVersion: chandler.dev/v1alpha1
 kind: AddonSet
@@ -55,8 +56,8 @@ func TestTeamReadsItsOwn(t *testing.T) {
 		byDeliver = "cannot list ClusterRegistrations: showing the clusters of the AddonDeliveries in namespace shop\n"
 		row       = "fleet   edge1   False   Unknown   -   1/2   AddonsFailed   30d   1 of 2 add-ons failed: web"
 	)
-	h := newSmallHub(t, teamFleet(t))
-	h.may = mayTeam.MatchString
+	h := clitest.NewSmallHub(t, teamFleet(t))
+	h.May = mayTeam.MatchString
 	saved := now
 	now = func() time.Time { return time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC) }
 	t.Cleanup(func() { now = saved })
@@ -92,7 +93,7 @@ func TestTeamReadsItsOwn(t *testing.T) {
 		out, errs, code := runSmall(t, args)
 		checkOwn(t, args, out, errs, code, 0, want, []string{"cannot list ", "showing "})
 	}
-	for _, line := range h.lines("") {
+	for _, line := range h.Lines("") {
 		if !strings.HasPrefix(line, http.MethodGet) {
 			t.Errorf("%s is no read", line)
 		}
@@ -101,8 +102,8 @@ func TestTeamReadsItsOwn(t *testing.T) {
 
 // TestOwnerReadsHisClusters: who may read the namespace of his clusters, and no other, sees them by their registrations.
 func TestOwnerReadsHisClusters(t *testing.T) {
-	h := newSmallHub(t, teamFleet(t))
-	h.may = func(path string) bool { return strings.Contains(path, "/namespaces/fleet/") }
+	h := clitest.NewSmallHub(t, teamFleet(t))
+	h.May = func(path string) bool { return strings.Contains(path, "/namespaces/fleet/") }
 	out, errs, code := runSmall(t, "get clusters") // fleet is the namespace of the kubeconfig's context
 	checkOwn(t, "get clusters", out, errs, code, 0, []string{"edge1", "edge2", "edge3", "v1.36.3"},
 		[]string{"cannot list ClusterRegistrations in all namespaces: showing namespace fleet\n"})
@@ -110,7 +111,7 @@ func TestOwnerReadsHisClusters(t *testing.T) {
 	checkOwn(t, "explain edge1", out, errs, code, 0, []string{"Kubernetes:  v1.36.3"},
 		[]string{"cannot list ClusterRegistrations in all namespaces: showing namespace fleet\n"})
 	// With his clusters' namespace and a Team's, he sees what that has there, though he may not read the Team.
-	h.may = func(path string) bool {
+	h.May = func(path string) bool {
 		return strings.Contains(path, "/namespaces/fleet/") || mayTeam.MatchString(path)
 	}
 	out, errs, code = runSmall(t, "explain fleet/edge1 -n shop")

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 	"github.com/chandler-hub/chandler/internal/cli/hub"
 )
@@ -64,7 +65,7 @@ var liveArgs = map[string][]string{
 func liveLines(t *testing.T) (lines []string) {
 	t.Helper()
 	fleet := filepath.Join(t.TempDir(), "fleet.yaml")
-	write(t, fleet, unseenFleet)
+	write(t, fleet, clitest.Fleet)
 	known := map[string]bool{}
 	var below func(*cobra.Command)
 	below = func(cmd *cobra.Command) {

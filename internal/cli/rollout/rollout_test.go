@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package rollout_test
 
 import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/rollout"
 )
 
 // rollingHub is an API server with one set.
@@ -58,14 +60,7 @@ func newRollingHub(t *testing.T, set string) *rollingHub {
 		t.Fatal(err)
 	}
 	h := &rollingHub{t: t, set: raw}
-	server := httptest.NewServer(h)
-	t.Cleanup(server.Close)
-	config := filepath.Join(t.TempDir(), "config")
-	text := "{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: '" + server.URL + "'}}], contexts: [{name: c, context: {cluster: c}}]}"
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("KUBECONFIG", config)
+	clitest.ServeHub(t, h)
 	return h
 }
 
@@ -108,13 +103,8 @@ func (h *rollingHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(path, "/controllerrevisions"):
 		list("apps/v1", "ControllerRevision")
 	default:
-		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+		clitest.Refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound)
 	}
-}
-
-func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason) {
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Reason: reason, Code: int32(code), Message: "refused here"}) //nolint:gosec // a code of HTTP
 }
 
 func (h *rollingHub) servePatch(w http.ResponseWriter, r *http.Request) {
@@ -126,10 +116,10 @@ func (h *rollingHub) servePatch(w http.ResponseWriter, r *http.Request) {
 	if h.patch != nil {
 		switch code := h.patch(string(body)); code {
 		case http.StatusConflict:
-			refuse(w, code, metav1.StatusReasonConflict)
+			clitest.Refuse(w, code, metav1.StatusReasonConflict)
 			return
 		case http.StatusForbidden:
-			refuse(w, code, metav1.StatusReasonForbidden)
+			clitest.Refuse(w, code, metav1.StatusReasonForbidden)
 			return
 		}
 	}
@@ -146,20 +136,26 @@ func (h *rollingHub) change(old, recent string) {
 	h.set = []byte(strings.ReplaceAll(string(h.set), old, recent))
 }
 
+// run runs `chandler rollout`.
+func run(args ...string) (string, error) {
+	out, _, err := clitest.Run([]*cobra.Command{rollout.New(clitest.At(time.Time{}), nil)}, append([]string{"rollout"}, args...)...)
+	return out, err
+}
+
 // TestRolloutOrder: an order is one patch, and says what follows.
 func TestRolloutOrder(t *testing.T) {
 	h := newRollingHub(t, waiting)
-	out, err := run("rollout", "approve", "flux-system/base", "--revision", "base-2222222222-e3")
+	out, err := run("approve", "flux-system/base", "--revision", "base-2222222222-e3")
 	if want := "AddonSet flux-system/base: wave canary is approved for revision base-2222222222-e3; wave rest begins\n"; err != nil || out != want {
 		t.Errorf("it says %q and ends with %v, want %q", out, err, want)
 	}
 	if len(h.patches) != 1 || !strings.Contains(string(h.set), `"chandler.dev/approve":"base-2222222222-e3/canary"`) {
 		t.Errorf("%q made of the set %s", h.patches, h.set)
 	}
-	if out, err = run("rollout", "approve", "base"); err != nil || len(h.patches) != 1 || !strings.Contains(out, "is approved already") {
+	if out, err = run("approve", "base"); err != nil || len(h.patches) != 1 || !strings.Contains(out, "is approved already") {
 		t.Errorf("the second time it says %q, ends with %v, and writes %q", out, err, h.patches)
 	}
-	if _, err = run("rollout", "approve", "base", "-n", "other"); err == nil || !strings.Contains(err.Error(), "addonset") && !strings.Contains(err.Error(), "AddonSet") {
+	if _, err = run("approve", "base", "-n", "other"); err == nil || !strings.Contains(err.Error(), "addonset") && !strings.Contains(err.Error(), "AddonSet") {
 		t.Errorf("in another namespace it ends with %v", err)
 	}
 }
@@ -175,7 +171,7 @@ func TestRolloutOrderIsNotForAnotherRevision(t *testing.T) {
 		h.change(`"resourceVersion":"7"`, `"resourceVersion":"8"`)
 		return http.StatusConflict
 	}
-	if _, err := run("rollout", "approve", "base"); err != nil || len(h.patches) != 2 || !strings.Contains(h.patches[1], `"resourceVersion":"8"`) {
+	if _, err := run("approve", "base"); err != nil || len(h.patches) != 2 || !strings.Contains(h.patches[1], `"resourceVersion":"8"`) {
 		t.Errorf("it wrote %q and ended with %v", h.patches, err)
 	}
 
@@ -184,14 +180,14 @@ func TestRolloutOrderIsNotForAnotherRevision(t *testing.T) {
 		h.change("base-2222222222-e3", "base-3333333333-e3")
 		return http.StatusConflict
 	}
-	_, err := run("rollout", "approve", "base")
+	_, err := run("approve", "base")
 	if err == nil || len(h.patches) != 1 || !strings.Contains(err.Error(), "nothing is changed") {
 		t.Errorf("it wrote %q and ended with %v", h.patches, err)
 	}
 
 	h = newRollingHub(t, waiting)
 	h.patch = func(string) int { return http.StatusForbidden }
-	if _, err := run("rollout", "approve", "base"); err == nil || !strings.Contains(err.Error(), "you may not patch AddonSet flux-system/base") {
+	if _, err := run("approve", "base"); err == nil || !strings.Contains(err.Error(), "you may not patch AddonSet flux-system/base") {
 		t.Error(err)
 	}
 }
@@ -206,7 +202,7 @@ func TestRolloutReads(t *testing.T) {
 		"plan base":                  "The set selects no cluster.\n",
 		"status base -n flux-system": "canary   1       1      0         0        0         present\n",
 	} {
-		out, err := run(append([]string{"rollout"}, strings.Fields(args)...)...)
+		out, err := run(strings.Fields(args)...)
 		if err != nil || !strings.Contains(out, want) {
 			t.Errorf("%s ends with %v, and there is no %q in:\n%s", args, err, want, out)
 		}
@@ -219,36 +215,36 @@ func TestRolloutReads(t *testing.T) {
 // TestRolloutWaits: it waits for the end, and ends with an error if that is a bad one.
 func TestRolloutWaits(t *testing.T) {
 	h := newRollingHub(t, waiting)
-	if _, err := run("rollout", "status", "base", "--watch", "--timeout", "50ms"); err == nil || !strings.HasPrefix(err.Error(), exit.ErrTimeout.Error()) {
+	if _, err := run("status", "base", "--watch", "--timeout", "50ms"); err == nil || !strings.HasPrefix(err.Error(), exit.ErrTimeout.Error()) {
 		t.Errorf("when the time is over: %v", err)
 	}
-	if _, err := run("rollout", "status", "base", "--timeout", "50ms"); err == nil {
+	if _, err := run("status", "base", "--timeout", "50ms"); err == nil {
 		t.Error("it takes --timeout without --wait")
 	}
 	h.change("WaitingForApproval", "Failed")
-	if _, err := run("rollout", "status", "base", "--watch"); err == nil || !strings.Contains(err.Error(), "Failed") {
+	if _, err := run("status", "base", "--watch"); err == nil || !strings.Contains(err.Error(), "Failed") {
 		t.Errorf("when it has failed: %v", err)
 	}
 	h.change("Failed", "Complete")
-	if out, err := run("rollout", "status", "base", "--watch", "--timeout", "1m"); err != nil || !strings.Contains(out, "Phase:         Complete\n") {
+	if out, err := run("status", "base", "--watch", "--timeout", "1m"); err != nil || !strings.Contains(out, "Phase:         Complete\n") {
 		t.Errorf("when it is complete: %v\n%s", err, out)
 	}
 }
 
 // TestRolloutPlanOfFiles: what the command says of a fleet in files.
 func TestRolloutPlanOfFiles(t *testing.T) {
-	in := filepath.Join("testdata", "rollout", "fleet.yaml")
+	in := filepath.Join("testdata", "fleet.yaml")
 	for name, args := range map[string][]string{"plan": nil, "plan-one": {"web"}} {
-		out, err := run(append([]string{"rollout", "plan", "-f", in}, args...)...)
+		out, err := run(append([]string{"plan", "-f", in}, args...)...)
 		if err != nil {
 			t.Error(err)
 		}
-		golden(t, "rollout/"+name+".txt", out)
+		clitest.Golden(t, name+".txt", out)
 	}
-	if _, err := run("rollout", "plan", "-f", in, "nowhere"); err == nil {
+	if _, err := run("plan", "-f", in, "nowhere"); err == nil {
 		t.Error("it finds a set that is not there")
 	}
-	if _, err := run("rollout", "plan"); err == nil || !strings.Contains(err.Error(), "chandler rollout plan SET") {
+	if _, err := run("plan"); err == nil || !strings.Contains(err.Error(), "chandler rollout plan SET") {
 		t.Errorf("without a set and a file: %v", err)
 	}
 }

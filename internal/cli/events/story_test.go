@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package events_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
 )
 
 // storied is what a cluster with a story has beside the objects of testdata/live.
@@ -35,8 +37,8 @@ count: 3`
 
 // TestStory: a story has the events, the conditions and the history of one add-on, in order of time, and nothing of another one.
 func TestStory(t *testing.T) {
-	h := newSmallHub(t, smallFleet(t)+storied)
-	for _, u := range h.objects {
+	h := clitest.NewSmallHub(t, clitest.SmallFleet()+storied)
+	for _, u := range h.Objects {
 		if u.GetName() == "edge3-cert-manager-77aa" && u.GetKind() == "HelmRelease" {
 			status := `{"conditions": [
 				{"type": "Ready", "status": "False", "reason": "InstallFailed", "message": "timed out", "lastTransitionTime": "2026-06-01T11:19:00Z"},
@@ -46,15 +48,15 @@ func TestStory(t *testing.T) {
 			change(t, u, "spec", `{"chart": {"spec": {"chart": "cert-manager", "sourceRef": {"kind": "HelmRepository", "name": "jetstack"}}}}`)
 		}
 	}
-	out, errs, code := runSmall(t, "events edge3 cert-manager")
+	out, errs, code := run("events edge3 cert-manager")
 	if code != 0 || errs != "" {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
-	golden(t, "story.txt", out)
-	if asked := h.lines("secrets"); len(asked) > 0 {
+	clitest.Golden(t, "story.txt", out)
+	if asked := h.Lines("secrets"); len(asked) > 0 {
 		t.Errorf("it asked %q", asked)
 	}
-	for _, line := range h.lines("/events") {
+	for _, line := range h.Lines("/events") {
 		if !strings.Contains(line, "involvedObject.name") {
 			t.Errorf("it reads the events of everything: %s", line)
 		}
@@ -64,12 +66,12 @@ func TestStory(t *testing.T) {
 		"events edge3 nothing":               `cluster fleet/edge3 has no add-on "nothing": chandler explain edge3 nothing says why`,
 		"events nobody cert-manager":         `there is no cluster "nobody"`,
 	} {
-		if out, errs, _ := runSmall(t, args); !strings.Contains(errs, want) || strings.Count(out, "\n") > 2 {
+		if out, errs, _ := run(args); !strings.Contains(errs, want) || strings.Count(out, "\n") > 2 {
 			t.Errorf("%s: %s\n%s", args, errs, out)
 		}
 	}
-	h.forbidden = "/namespaces/flux-system/events"
-	if out, errs, code := runSmall(t, "events edge3 cert-manager"); code != 0 || !strings.Contains(errs, "you may not list the events in namespace flux-system") || !strings.Contains(out, "Helm release cm/cm") {
+	h.Forbidden = "/namespaces/flux-system/events"
+	if out, errs, code := run("events edge3 cert-manager"); code != 0 || !strings.Contains(errs, "you may not list the events in namespace flux-system") || !strings.Contains(out, "Helm release cm/cm") {
 		t.Errorf("without the right to read events: exit code %d, %s\n%s", code, errs, out)
 	}
 }
@@ -86,10 +88,10 @@ func change(t *testing.T, u *unstructured.Unstructured, field, text string) {
 
 // TestStoryAreFollowed: what is told and what changes is shown once, and Ctrl-C is no error.
 func TestStoryAreFollowed(t *testing.T) {
-	h := newSmallHub(t, smallFleet(t))
+	h := clitest.NewSmallHub(t, clitest.SmallFleet())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	cmd, out := newCommand(made), &heard{}
+	cmd, out := root(), &clitest.Output{}
 	cmd.SetArgs([]string{"events", "edge3", "cert-manager", "--follow"})
 	cmd.SetOut(out)
 	ended := make(chan error, 1)
@@ -104,19 +106,19 @@ func TestStoryAreFollowed(t *testing.T) {
 	event := func(uid, name, reason, version string) string {
 		return `{"type":"ADDED","object":{"apiVersion":"v1","kind":"Event","metadata":{"name":"` + uid + `","namespace":"flux-system","uid":"` + uid + `","resourceVersion":"` + version + `","creationTimestamp":"2026-06-01T12:00:00Z"},"involvedObject":{"apiVersion":"helm.toolkit.fluxcd.io/v2","kind":"HelmRelease","namespace":"flux-system","name":"` + name + `"},"type":"Normal","reason":"` + reason + `","message":"it happened"}}`
 	}
-	h.mu.Lock()
-	h.told = []string{event("n1", "edge3-cert-manager-77aa", "InstallSucceeded", "101"), event("n2", "edge1-cert-manager-1fc32e0c", "Elsewhere", "102"), event("n1", "edge3-cert-manager-77aa", "InstallSucceeded", "101")}
-	for _, u := range h.objects {
+	h.Mu.Lock()
+	h.Told = []string{event("n1", "edge3-cert-manager-77aa", "InstallSucceeded", "101"), event("n2", "edge1-cert-manager-1fc32e0c", "Elsewhere", "102"), event("n1", "edge3-cert-manager-77aa", "InstallSucceeded", "101")}
+	for _, u := range h.Objects {
 		if u.GetName() == "edge3-cert-manager-77aa" && u.GetKind() == "HelmRelease" {
 			change(t, u, "status", `{"conditions": [{"type": "Ready", "status": "True", "reason": "InstallSucceeded", "message": "installed", "lastTransitionTime": "2026-06-01T12:00:00Z"}]}`)
 		}
 	}
-	for _, u := range h.objects {
+	for _, u := range h.Objects {
 		if u.GetName() == "base-edge3-77aa" {
 			change(t, u, "status", `{"addons": [{"name": "cert-manager", "kind": "HelmRelease", "object": "edge3-cert-manager-77aa", "state": "Ready", "since": "2026-06-01T12:00:01Z"}]}`)
 		}
 	}
-	h.mu.Unlock()
+	h.Mu.Unlock()
 	wait("it happened")
 	wait("InstallSucceeded: installed")
 	wait(`add-on "cert-manager"`)

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package reconcile_test
 
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
+	"github.com/chandler-hub/chandler/internal/cli/reconcile"
 )
 
-// flux has the small hub do as Flux does: it repeats the mark, and says that the object is Ready, or not.
-func (h *smallHub) flux(notReady string) {
-	h.patched = func(u *unstructured.Unstructured) {
+// flux has a hub do as Flux does: it repeats the mark, and says that the object is Ready, or not.
+func flux(h *clitest.SmallHub, notReady string) {
+	h.Patched = func(u *unstructured.Unstructured) {
 		status := map[string]any{"type": "Ready", "status": "True", "reason": "Succeeded", "message": "it works\n\x1b[2J", "lastTransitionTime": "2026-05-02T10:00:00Z"}
 		if u.GetName() == notReady {
 			status["status"], status["reason"] = "False", "UpgradeFailed"
@@ -40,16 +44,16 @@ func TestReconcile(t *testing.T) {
 		{"time", "edge1 policies --timeout 50ms", "nobody looks", 1, "", "the time is over; 1 object is not finished, such as policies: Kustomization", "edge1-policies-1fc32e0c"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newSmallHub(t, smallFleet(t))
-			if h.flux(c.notReady); c.name == "time" {
-				h.patched = nil
+			h := clitest.NewSmallHub(t, clitest.SmallFleet())
+			if flux(h, c.notReady); c.name == "time" {
+				h.Patched = nil
 			}
-			out, errs, code := runSmall(t, "reconcile "+c.args)
+			out, errs, code := clitest.Ends(clitest.Root(reconcile.New(clitest.At(time.Time{}), nil)), strings.Fields("reconcile "+c.args)...)
 			if out != c.out || code != c.code || !strings.Contains(errs, c.errs) {
 				t.Errorf("exit code %d, %s, and it says\n%s\nwant\n%s", code, errs, out, c.out)
 			}
 			var patched []string
-			for _, line := range h.lines("PATCH") {
+			for _, line := range h.Lines("PATCH") {
 				if f := strings.Fields(line); len(f) != 4 || f[2] != "chandler-reconcile" || !strings.HasPrefix(f[3], `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"20`) {
 					t.Errorf("it writes %s", line)
 				}

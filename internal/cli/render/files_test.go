@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package main
+package render_test
 
 import (
 	"os"
@@ -11,14 +11,16 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
 )
 
 // TestOnlyRegularFiles: a pipe in a folder does not hang the command, and a link may not lead out of the folder.
 func TestOnlyRegularFiles(t *testing.T) {
 	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "other.yaml")
-	write(t, filepath.Join(dir, "in", "fleet.yaml"), registrationFile)
-	write(t, filepath.Join(dir, "set.txt"), setFile)
-	write(t, other, "replicas: 1\n")
+	clitest.Write(t, filepath.Join(dir, "in", "fleet.yaml"), clitest.RegistrationFile)
+	clitest.Write(t, filepath.Join(dir, "set.txt"), clitest.SetFile)
+	clitest.Write(t, other, "replicas: 1\n")
 	for link, target := range map[string]string{"set.yaml": "set.txt", "out.yaml": other, "gone.yaml": "nothing"} {
 		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
 			t.Fatal(err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package doctor_test
 
 import (
 	"errors"
@@ -8,7 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
+	"github.com/chandler-hub/chandler/internal/cli/doctor"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 )
 
@@ -24,9 +29,7 @@ func TestDoctorNotReached(t *testing.T) {
 		"doctor -o wide --kubeconfig " + config:        `--output is "wide": write text, json or yaml`,
 		"doctor --context none --kubeconfig " + config: "find the hub",
 	} {
-		cmd := newCommand(made)
-		cmd.SetArgs(strings.Fields(args))
-		err := cmd.Execute()
+		_, _, err := clitest.Run([]*cobra.Command{doctor.New(clitest.At(time.Time{}), nil)}, strings.Fields(args)...)
 		code := &exit.Error{}
 		if !errors.As(err, &code) || code.Code != 2 || !strings.Contains(err.Error(), want) {
 			t.Errorf("chandler %s: %v, want exit code 2 and %q", args, err, want)

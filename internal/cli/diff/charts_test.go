@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package diff_test
 
 import (
 	"os"
@@ -10,16 +10,13 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/sandbox"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
 func TestMain(m *testing.M) {
 	sandbox.Main() // diff --charts starts this program for what it does not trust
-	if os.Getenv(asProgram) != "" {
-		main()
-		os.Exit(0)
-	}
 	os.Exit(m.Run())
 }
 
@@ -70,7 +67,7 @@ func TestDiffCharts(t *testing.T) {
 	side := func(version string) string {
 		dir := filepath.Join(t.TempDir(), "fleet")
 		text := strings.NewReplacer("$GIT", repos.URL("fleet"), "$CHARTS", charts.URL(), "$VERSION", version).Replace(chartFleet)
-		write(t, filepath.Join(dir, "all.yaml"), text)
+		clitest.Write(t, filepath.Join(dir, "all.yaml"), text)
 		return dir
 	}
 	old := side("1.0.0")
@@ -96,14 +93,14 @@ func TestDiffCharts(t *testing.T) {
 		t.Skip("there is no git")
 	}
 	repo := filepath.Dir(side("1.0.0"))
-	write(t, filepath.Join(repo, "addons", "policies", "a.yaml"), policy)
+	clitest.Write(t, filepath.Join(repo, "addons", "policies", "a.yaml"), policy)
 	inGit(t, repo, "init", "-q", "-b", "main")
 	inGit(t, repo, "add", ".")
 	inGit(t, repo, "commit", "-q", "-m", "one")
-	write(t, filepath.Join(repo, "addons", "policies", "a.yaml"), strings.Replace(policy, `"1"`, `"2"`, 1))
+	clitest.Write(t, filepath.Join(repo, "addons", "policies", "a.yaml"), strings.Replace(policy, `"1"`, `"2"`, 1))
 	here := []string{"-f", filepath.Join(repo, "fleet"), "--against", "main", "--local-sources", "GitRepository/flux-system/fleet=" + filepath.Join(repo, "addons")}
 	check("a folder of this repository", here, 1, "~ other content policies (flux-system/base)", "data.a: \"1\" → \"2\"")
-	write(t, filepath.Join(repo, "addons", "policies", "kustomization.yaml"), "resources: [https://example.org/a.yaml]\n")
+	clitest.Write(t, filepath.Join(repo, "addons", "policies", "kustomization.yaml"), "resources: [https://example.org/a.yaml]\n")
 	check("a base from elsewhere", here, 2, "policies/kustomization.yaml names an address, and nothing is fetched here")
 	if err := os.Remove(filepath.Join(repo, "addons", "policies", "kustomization.yaml")); err != nil {
 		t.Fatal(err)
@@ -114,11 +111,11 @@ func TestDiffCharts(t *testing.T) {
 	check("a link, which Flux does not take along", here, 1, "on the cluster: 1 changed\n        ~ ConfigMap default/policy\n")
 	// A clone in CI has the credential it was cloned with.
 	inGit(t, repo, "config", "http.extraheader", "AUTHORIZATION: basic hunter2")
-	write(t, filepath.Join(repo, "policies", "a.yaml"), policy)
+	clitest.Write(t, filepath.Join(repo, "policies", "a.yaml"), policy)
 	inGit(t, repo, "add", "policies")
 	inGit(t, repo, "commit", "-q", "-m", "two")
 	whole := []string{"-f", filepath.Join(repo, "fleet"), "--against", "main", "--local-sources", "GitRepository/flux-system/fleet=" + repo, "--charts", "--full"}
-	write(t, filepath.Join(repo, "policies", "kustomization.yaml"), "configMapGenerator: [{name: a, files: [a=../.git/config]}]\n")
+	clitest.Write(t, filepath.Join(repo, "policies", "kustomization.yaml"), "configMapGenerator: [{name: a, files: [a=../.git/config]}]\n")
 	if out, errs, code := diffed(t, whole...); code != 2 || strings.Contains(out+errs, "hunter2") {
 		t.Errorf("a folder that wants .git/config ends with %d:\n%s\n%s", code, out, errs)
 	}

@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package install_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/install"
+	"github.com/chandler-hub/chandler/internal/cli/uninstall"
 )
 
-// What is wrong with a command is said before a cluster is asked, with the exit code of a wrong command.
+// TestInstallRefuses: what is wrong with a command is said before a cluster is asked, with the exit code of a wrong command.
 func TestInstallRefuses(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere")
+	from := clitest.At(time.Time{})
 	for args, want := range map[string]string{
 		"install":                                      "--image: say which image",
 		"install --image hub":                          "no tag",
@@ -28,7 +35,7 @@ func TestInstallRefuses(t *testing.T) {
 		"uninstall --addons=delete":                    "write keep, remove or orphan",
 		"uninstall now":                                `"now" is no flag`,
 	} {
-		_, err := run(strings.Fields(args)...)
+		_, _, err := clitest.Run([]*cobra.Command{install.New(from, nil), uninstall.New(from, nil)}, strings.Fields(args)...)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)
 		}

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package render_test
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
 )
 
 // TestRenderWithOtherCRDs: a folder of CRDs counts in place of the schemas that are built in: for a Flux that has a
@@ -31,7 +33,7 @@ func TestRenderWithOtherCRDs(t *testing.T) {
 	write("crds/flux/all.yaml", "# of another version\n---\n"+crd+"\n---\n{apiVersion: v1, kind: Namespace, metadata: {name: flux-system}}\n")
 	write("empty/x.yaml", "a: 1\n")
 	write("old/x.yaml", "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {name: x}\n")
-	fleet := write("fleet.yaml", registrationFile+`---
+	fleet := write("fleet.yaml", clitest.RegistrationFile+`---
 apiVersion: chandler.dev/v1alpha1
 kind: AddonSet
 metadata: {name: a, namespace: flux-system}

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package diff_test
 
 import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
 )
 
 const asksFleet = `
@@ -64,10 +66,10 @@ func TestDiffAsks(t *testing.T) {
 					text = strings.Replace(text, "a: 1", values, 1)
 				}
 				fleet, charts = filepath.Join(dir, at, "fleet.yaml"), filepath.Join(dir, at, "charts")
-				write(t, fleet, text)
-				write(t, filepath.Join(charts, "web", "Chart.yaml"), "apiVersion: v2\nname: web\nversion: 1.0.0\n")
-				write(t, filepath.Join(charts, "web", "templates", "a.yaml"), template)
-				write(t, filepath.Join(charts, "web", "more", "a.txt"), file)
+				clitest.Write(t, fleet, text)
+				clitest.Write(t, filepath.Join(charts, "web", "Chart.yaml"), "apiVersion: v2\nname: web\nversion: 1.0.0\n")
+				clitest.Write(t, filepath.Join(charts, "web", "templates", "a.yaml"), template)
+				clitest.Write(t, filepath.Join(charts, "web", "more", "a.txt"), file)
 				return fleet, charts
 			}
 			old, oldCharts := side("old", tc.old, tc.files, "")

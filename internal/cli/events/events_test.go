@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package events_test
 
 import (
-	"bytes"
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
+	"github.com/chandler-hub/chandler/internal/cli/events"
 )
+
+// run runs `chandler events`.
+func run(args string) (out, errs string, code int) {
+	return clitest.Ends(root(), strings.Fields(args)...)
+}
+
+func root() *cobra.Command { return clitest.Root(events.New(clitest.At(time.Time{}), nil)) }
 
 // TestEvents: which events are shown, in the order in which they came.
 func TestEvents(t *testing.T) {
@@ -26,8 +36,8 @@ func TestEvents(t *testing.T) {
 		{"events nobody", "", `there is no cluster "nobody"`, 1},
 		{"events a b c", "", "chandler events CLUSTER ADDON", 2},
 	} {
-		newSmallHub(t, smallFleet(t))
-		out, errs, code := runSmall(t, c.args)
+		clitest.NewSmallHub(t, clitest.SmallFleet())
+		out, errs, code := run(c.args)
 		var reasons []string
 		for i, line := range strings.Split(strings.TrimSpace(out), "\n") {
 			if f := strings.Fields(line); i > 0 {
@@ -40,30 +50,12 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// heard is written and read at the same time.
-type heard struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *heard) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *heard) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // TestEventsAreFollowed: what happens is shown once, and Ctrl-C is no error.
 func TestEventsAreFollowed(t *testing.T) {
-	h := newSmallHub(t, smallFleet(t))
+	h := clitest.NewSmallHub(t, clitest.SmallFleet())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	cmd, out := newCommand(made), &heard{}
+	cmd, out := root(), &clitest.Output{}
 	cmd.SetArgs([]string{"events", "edge1", "--follow"})
 	cmd.SetOut(out)
 	ended := make(chan error, 1)
@@ -72,7 +64,7 @@ func TestEventsAreFollowed(t *testing.T) {
 		return `{"type":"ADDED","object":{"apiVersion":"v1","kind":"Event","metadata":{"name":"` + uid + `","namespace":"fleet","uid":"` + uid + `","resourceVersion":"` + version + `"},"involvedObject":{"apiVersion":"chandler.dev/v1alpha1","kind":"ClusterRegistration","namespace":"fleet","name":"` + name + `"},"type":"Normal","reason":"` + reason + `","message":"it happened"}}`
 	}
 	for _, e := range []string{event("n1", "edge1", "ClusterReachable", "101"), event("n2", "edge2", "Elsewhere", "102"), "", event("n1", "edge1", "ClusterReachable", "101"), event("n3", "edge1", "CredentialExpiring", "103")} {
-		h.events <- e
+		h.Events <- e
 	}
 	for end := time.Now().Add(20 * time.Second); !strings.Contains(out.String(), "CredentialExpiring") && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package diff_test
 
 import (
 	"errors"
@@ -9,14 +9,19 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
+	"github.com/chandler-hub/chandler/internal/cli/diff"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 )
 
 // diffed runs the command, and returns what it writes and its exit code.
 func diffed(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	root := newCommand(made)
+	root := clitest.Root(diff.New(clitest.At(time.Time{}), nil))
 	var out, errs strings.Builder
 	root.SetArgs(append([]string{"diff"}, args...))
 	root.SetIn(strings.NewReader(""))
@@ -32,24 +37,14 @@ func diffed(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), code
 }
 
-func write(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // repository makes a Git repository of one commit, with a fleet in a folder whose name needs quotes.
 func repository(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	folder := filepath.Join(dir, "the fleet")
-	write(t, filepath.Join(folder, "fleet.yaml"), registrationFile)
-	write(t, filepath.Join(folder, "sets", "set.yaml"), setFile)
-	write(t, filepath.Join(folder, "notes.txt"), "no YAML: {")
+	clitest.Write(t, filepath.Join(folder, "fleet.yaml"), clitest.RegistrationFile)
+	clitest.Write(t, filepath.Join(folder, "sets", "set.yaml"), clitest.SetFile)
+	clitest.Write(t, filepath.Join(folder, "notes.txt"), "no YAML: {")
 	inGit(t, dir, "init", "-q", "-b", "main")
 	inGit(t, dir, "add", ".")
 	inGit(t, dir, "commit", "-q", "-m", "one")
@@ -74,11 +69,11 @@ func TestDiffAgainst(t *testing.T) {
 	}
 	folder := repository(t)
 	old := filepath.Join(t.TempDir(), "old")
-	write(t, filepath.Join(old, "all.yaml"), registrationFile+"---\n"+setFile)
+	clitest.Write(t, filepath.Join(old, "all.yaml"), clitest.RegistrationFile+"---\n"+clitest.SetFile)
 	broken := filepath.Join(t.TempDir(), "broken")
-	write(t, filepath.Join(broken, "all.yaml"), registrationFile+"---\n"+strings.Replace(setFile, "selectAll", "selectall", 1))
+	clitest.Write(t, filepath.Join(broken, "all.yaml"), clitest.RegistrationFile+"---\n"+strings.Replace(clitest.SetFile, "selectAll", "selectall", 1))
 	empty := filepath.Join(t.TempDir(), "empty")
-	write(t, filepath.Join(empty, "set.yaml"), setFile)
+	clitest.Write(t, filepath.Join(empty, "set.yaml"), clitest.SetFile)
 	unchanged, changed := "no changes on 1 cluster\n", "+ new"
 	check := func(name string, args []string, code int, stdout, stderr string) {
 		t.Helper()
@@ -89,7 +84,7 @@ func TestDiffAgainst(t *testing.T) {
 	}
 	check("the same folder", []string{"-f", folder, "--against", old}, 0, "", unchanged)
 	check("the same revision", []string{"-f", folder, "--against", "main"}, 0, "", unchanged)
-	write(t, filepath.Join(folder, "sets", "more.yaml"), strings.ReplaceAll(setFile, "name: a", "name: b"))
+	clitest.Write(t, filepath.Join(folder, "sets", "more.yaml"), strings.ReplaceAll(clitest.SetFile, "name: a", "name: b"))
 	check("another file", []string{"-f", folder, "--against", "HEAD"}, 1, changed, "")
 	check("one file of it", []string{"-f", filepath.Join(folder, "sets", "set.yaml"), "-f", filepath.Join(folder, "fleet.yaml"), "--against", "main"}, 0, "", unchanged)
 	check("a new file", []string{"-f", filepath.Join(folder, "sets", "more.yaml"), "-f", filepath.Join(folder, "fleet.yaml"), "--against", "main"}, 1, changed, "")
@@ -112,7 +107,7 @@ func TestDiffAgainst(t *testing.T) {
 func TestDiffWithoutHub(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere")
 	for _, flag := range []string{"--server=https://127.0.0.1:1", "--context=nobody"} {
-		_, err := run("diff", "-f", "../../examples/quickstart", flag)
+		_, _, err := clitest.Run([]*cobra.Command{diff.New(clitest.At(time.Time{}), nil)}, "diff", "-f", "../../../examples/quickstart", flag)
 		code, text := exit.Told(err)
 		if code != exit.Uncertain || !strings.Contains(text, "--against DIR|REVISION compares files without a hub") {
 			t.Errorf("%s: exit code %d, %s", flag, code, text)
@@ -132,7 +127,7 @@ func TestFilesAreNoRepository(t *testing.T) {
 		"config": "[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tworktree = " + folder + "\n[extensions]\n\tpartialClone = evil\n" +
 			"[remote \"evil\"]\n\turl = " + folder + "\n\tpromisor = true\n\tuploadpack = \"touch " + ran + "; false; #\"\n",
 	} {
-		write(t, filepath.Join(folder, filepath.FromSlash(name)), text)
+		clitest.Write(t, filepath.Join(folder, filepath.FromSlash(name)), text)
 	}
 	inGit(t, filepath.Dir(folder), "add", "-f", ".")
 	inGit(t, filepath.Dir(folder), "commit", "-q", "-m", "evil")
@@ -151,8 +146,8 @@ func TestBlobs(t *testing.T) {
 		t.Skip("there is no git")
 	}
 	folder := repository(t)
-	write(t, filepath.Join(folder, ".gitattributes"), "*.yaml export-ignore\n")
-	write(t, filepath.Join(folder, "more.txt"), strings.ReplaceAll(setFile, "name: a", "name: b"))
+	clitest.Write(t, filepath.Join(folder, ".gitattributes"), "*.yaml export-ignore\n")
+	clitest.Write(t, filepath.Join(folder, "more.txt"), strings.ReplaceAll(clitest.SetFile, "name: a", "name: b"))
 	if err := os.Symlink("more.txt", filepath.Join(folder, "more.yaml")); err != nil {
 		t.Fatal(err)
 	}

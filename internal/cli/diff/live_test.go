@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package diff_test
 
 import (
 	"encoding/base64"
@@ -12,11 +12,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/cli/clitest"
+	"github.com/chandler-hub/chandler/internal/cli/export"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	rules "github.com/chandler-hub/chandler/internal/kubeconfig"
@@ -136,7 +139,7 @@ func TestDiffAgainstHub(t *testing.T) {
 	set = strings.Replace(set, ", uid: base", "", 1)
 	check := func(name, text string, code int, want []string, never []string, args ...string) {
 		t.Helper()
-		write(t, file, text)
+		clitest.Write(t, file, text)
 		out, errs, got := diffed(t, append([]string{"--server", server, "-f", file}, args...)...)
 		for _, w := range want {
 			if !strings.Contains(out+errs, w) {
@@ -173,7 +176,7 @@ func TestDiffAgainstHub(t *testing.T) {
 // TestExportFleet: an export of the hub stands for the hub, its age is told, and it has no credentials.
 func TestExportFleet(t *testing.T) {
 	h, server := newStoredHub(t)
-	root := newCommand(made)
+	root := clitest.Root(export.New(clitest.At(time.Time{}), nil))
 	var out, errs strings.Builder
 	root.SetArgs([]string{"export", "fleet", "--server", server})
 	root.SetOut(&out)
@@ -189,10 +192,10 @@ func TestExportFleet(t *testing.T) {
 	h.objects = nil // nobody asks the hub from now on
 	n := len(h.asked)
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "fleet.yaml"), out.String())
+	clitest.Write(t, filepath.Join(dir, "fleet.yaml"), out.String())
 	set := "apiVersion: chandler.dev/v1alpha1\nkind: AddonSet" + strings.Replace(liveSet, ", uid: base", "", 1)
-	write(t, filepath.Join(dir, "old", "set.yaml"), set)
-	write(t, filepath.Join(dir, "new", "set.yaml"), strings.Replace(set, "<< vars.replicas >>", "<< vars.replicas >><< cluster.version.minor >>", 1))
+	clitest.Write(t, filepath.Join(dir, "old", "set.yaml"), set)
+	clitest.Write(t, filepath.Join(dir, "new", "set.yaml"), strings.Replace(set, "<< vars.replicas >>", "<< vars.replicas >><< cluster.version.minor >>", 1))
 	args := []string{"-f", filepath.Join(dir, "new"), "--against", filepath.Join(dir, "old"), "--fleet", filepath.Join(dir, "fleet.yaml")}
 	got, said, code := diffed(t, args...)
 	for _, want := range []string{"The fleet was exported at ", "2 of 2 clusters change", `→ "133"`, "2 clusters"} {
@@ -207,7 +210,7 @@ func TestExportFleet(t *testing.T) {
 		t.Errorf("the hub was asked %v", h.asked[n:])
 	}
 	// A folder may have the export too.
-	write(t, filepath.Join(dir, "new", "fleet.yaml"), out.String())
+	clitest.Write(t, filepath.Join(dir, "new", "fleet.yaml"), out.String())
 	if _, said, code := diffed(t, args...); code != 1 || !strings.Contains(said, "is an export of a fleet (left out)") {
 		t.Errorf("with the export among the files it ends with %d: %s", code, said)
 	}
@@ -232,7 +235,7 @@ func TestDiffLiveRules(t *testing.T) {
 	h.objects["api/v1/namespaces/fleet/secrets/a"] = "{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: fleet}, data: {value: " +
 		base64.StdEncoding.EncodeToString([]byte(kubeconfig)) + "}}"
 	file := filepath.Join(t.TempDir(), "set.yaml")
-	write(t, file, "{apiVersion: chandler.dev/v1alpha1, kind: AddonSet, metadata: {name: added, namespace: flux-system}, spec: {selectAll: true, addons: "+
+	clitest.Write(t, file, "{apiVersion: chandler.dev/v1alpha1, kind: AddonSet, metadata: {name: added, namespace: flux-system}, spec: {selectAll: true, addons: "+
 		"[{name: added, manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}}]}}")
 	const at = "api/v1/namespaces/chandler-system/configmaps/chandler-hub"
 	older, loopback := h.objects[at], []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}

@@ -20,6 +20,8 @@ func firstNames(name string) []string {
 }
 
 // secondName is the name by which an origin is registered if another one has the first.
-func secondName(kind origin.Kind, first string) string { return origin.RegistrationNames(kind, first)[1] }
+func secondName(kind origin.Kind, first string) string {
+	return origin.RegistrationNames(kind, first)[1]
+}
 
 func suffix(kind origin.Kind) string { return secondName(kind, "") }

@@ -34,7 +34,7 @@ type Options struct {
 	Export, Wait bool
 	// Rule is a file with registration rules to try.
 	Rule   string
-	DryRun bool
+	DryRun string
 }
 
 // New returns the command. run is what it does; nil is what it usually does.
@@ -73,7 +73,8 @@ or in all, and says as what the hub would register each, or why not. It changes 
 	f.BoolVar(&o.Export, "export", false, "print YAML for Git, without the credential, change nothing")
 	f.BoolVar(&o.Wait, "wait", true, "wait until the hub reaches the cluster")
 	f.StringVar(&o.Rule, "rule", "", "file with registration rules to try, with --dry-run")
-	f.BoolVar(&o.DryRun, "dry-run", false, "with --rule: say what would be registered, change nothing")
+	f.StringVar(&o.DryRun, "dry-run", "none", "none or server: with --rule, say what would be registered, change nothing")
+	f.Lookup("dry-run").NoOptDefVal = "server" // a word as of install, and of kubectl
 	o.AddFlags(cmd, from, 2*time.Minute)
 	exit.Means(cmd, "the cluster is registered, and the hub reaches it",
 		"a check failed, you said no, or the hub does not reach it in time")

@@ -24,8 +24,10 @@ var ofCluster = []string{
 
 // check says which arguments and flags do not go together.
 func (o *Options) check(cmd *cobra.Command, args []string) error {
-	switch {
-	case o.Rule == "" && o.DryRun:
+	switch dry := o.DryRun == "server"; {
+	case !dry && o.DryRun != "none":
+		return fmt.Errorf("register: --dry-run is %q: write none or server", o.DryRun)
+	case o.Rule == "" && dry:
 		return errors.New("register: --dry-run goes with --rule FILE; without it, the command shows what it will do and asks")
 	case o.Rule == "" && len(args) != 1:
 		return errors.New("register: write the name that the cluster gets: chandler register NAME --cluster-kubeconfig FILE")
@@ -33,7 +35,7 @@ func (o *Options) check(cmd *cobra.Command, args []string) error {
 		return nil
 	case len(args) > 0:
 		return errors.New("register: --rule says itself which name each cluster gets: leave out NAME")
-	case !o.DryRun:
+	case !dry:
 		return errors.New("register: the hub registers by rules, and this command only tries them: write --dry-run, and give the hub the file " +
 			"by --registration-rules (docs/sources.md#by-rule)")
 	}

@@ -65,7 +65,7 @@ func (f *flux) kustomize(w *World, k apiserver.Key, ks *kustomizev1.Kustomizatio
 					work.approved = true // which folder it is, is content, as a version of a chart is: the guard does not look into add-ons
 					work.unwanted = work.unwanted || w.heldThere(c, k)
 				}
-				w.take(c, name, k, "it is in the source no more, or goes elsewhere")
+				w.take(c, name, k, sourceMoved)
 			}
 		}
 	}

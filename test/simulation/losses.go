@@ -20,6 +20,9 @@ import (
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
+// sourceMoved says that a Kustomization prunes what its source has no more, or has elsewhere. No guard holds that: it is content.
+const sourceMoved = "it is in the source no more, or goes elsewhere"
+
 // lost is called for every workload that Flux removes from a live cluster.
 func (w *World) lost(c *cluster, work *workload, why string) {
 	if c.gone {
@@ -30,7 +33,7 @@ func (w *World) lost(c *cluster, work *workload, why string) {
 		return
 	}
 	_, name, _ := strings.Cut(work.set, "/")
-	if w.stillHeld(work) {
+	if why != sourceMoved && w.stillHeld(work) {
 		w.violated("held", "%s on %s was taken away (%s), and the guard of %s holds just that", work.name, c.name, why, name)
 		return
 	}

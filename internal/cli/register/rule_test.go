@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package register_test
 
 import (
 	"crypto/ecdsa"
@@ -13,13 +13,13 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/register"
 )
 
 // kubeconfigFor returns the kubeconfig of a cluster at an address, in base64.
@@ -39,13 +39,18 @@ func kubeconfigFor(t *testing.T, server string) string {
 clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}], users: [{name: u, user: {token: t}}]}`, server, ca))
 }
 
+// try runs the command, with what it writes and its exit code.
+func try(args string) (stdout, stderr string, code int) {
+	return clitest.Ends(clitest.Root(register.New(clitest.At(time.Time{}), nil)), strings.Fields(args)...)
+}
+
 // TestRegisterRule: the table of what a rule matches, with as what each is registered, or why not. Nothing is written.
 func TestRegisterRule(t *testing.T) {
 	good, local := kubeconfigFor(t, "https://192.0.2.7:6443"), kubeconfigFor(t, "https://127.0.0.1:8443")
 	secret := func(namespace, name, more, data string) string {
 		return "{apiVersion: v1, kind: Secret, metadata: {namespace: " + namespace + ", name: " + name + ", labels: {app: vcluster" + more + "}}, data: {" + data + "}}"
 	}
-	h := newSmallHub(t, strings.Join([]string{
+	h := clitest.NewSmallHub(t, strings.Join([]string{
 		"{apiVersion: v1, kind: Namespace, metadata: {name: team-a, labels: {chandler.dev/register-secrets: 'true'}}}",
 		"{apiVersion: v1, kind: Namespace, metadata: {name: team-b}}",
 		"{apiVersion: v1, kind: Namespace, metadata: {name: other, labels: {chandler.dev/register-secrets: 'true'}}}",
@@ -71,22 +76,24 @@ func TestRegisterRule(t *testing.T) {
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, errs, code := runSmall(t, "register --rule "+file+" --dry-run")
+	out, errs, code := try("register --rule "+file+" --dry-run")
 	if code != 0 || !strings.Contains(errs, "kubeconfigs are checked as by a hub without flags") {
 		t.Errorf("exit code %d\n%s", code, errs)
 	}
 	clitest.Golden(t, "register-rule.txt", out)
-	if out, _, _ := runSmall(t, "register --rule "+file+" --dry-run -n team-b"); strings.Count(out, "\n") != 2 || !strings.Contains(out, "may not register clusters") {
+	if out, _, _ := try("register --rule "+file+" --dry-run -n team-b"); strings.Count(out, "\n") != 2 || !strings.Contains(out, "may not register clusters") {
 		t.Errorf("of one namespace:\n%s", out)
 	}
-	if _, errs, code := runSmall(t, "register --rule "+file+" --dry-run -n other"); code != 0 || !strings.Contains(errs, "The rules match nothing here.") {
+	if _, errs, code := try("register --rule "+file+" --dry-run -n other"); code != 0 || !strings.Contains(errs, "The rules match nothing here.") {
 		t.Errorf("of none: %d %s", code, errs)
 	}
-	if at := slices.IndexFunc(h.asked, func(a string) bool { return !strings.HasPrefix(a, "GET ") }); at >= 0 {
-		t.Errorf("it asks to %s", h.asked[at])
+	for _, verb := range []string{"POST", "PUT", "PATCH", "DELETE"} {
+		if lines := h.Lines(verb); len(lines) > 0 {
+			t.Errorf("it writes: %q", lines)
+		}
 	}
-	h.forbidden = "/namespaces/team-a/secrets/vc-one"
-	if out, _, _ := runSmall(t, "register --rule "+file+" --dry-run -n team-a"); !strings.Contains(out, "would be registered as one; its kubeconfig is not checked: you may not read the Secret") {
+	h.Forbidden = "/namespaces/team-a/secrets/vc-one"
+	if out, _, _ := try("register --rule "+file+" --dry-run -n team-a"); !strings.Contains(out, "would be registered as one; its kubeconfig is not checked: you may not read the Secret") {
 		t.Errorf("without the right to read a Secret:\n%s", out)
 	}
 }
@@ -107,7 +114,7 @@ func TestRegisterRuleRefuses(t *testing.T) {
 		"register --rule /nowhere/r.yaml --dry-run":           "--rule: open /nowhere/r.yaml",
 		"register --rule " + file + " --dry-run":              file + `: rule "a": match: it matches every Secret: write labels, owner or names`,
 	} {
-		_, errs, code := runSmall(t, args)
+		_, errs, code := try(args)
 		if !strings.Contains(errs, want) || code != exit.Uncertain {
 			t.Errorf("%s: exit code %d: %s", args, code, errs)
 		}

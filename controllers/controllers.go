@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controllers wires up the rooms of the hub. Each room is a package of its own, and no two rooms write the
+// Package controllers wires up the controllers of the hub. Each controller is a package of its own, and no two controllers write the
 // same thing: discovery writes a registration's origin and labels, registration writes its status, addonset writes
 // the deliveries, delivery writes the Flux objects and the deliveries' status, sharedobjects writes the HelmCharts
 // and sources.
@@ -66,7 +66,7 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update,namespace=kube-system
 
-// AddToManager adds every room to a manager. led is the tenure of this process.
+// AddToManager adds every controller to a manager. led is the tenure of this process.
 func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Config, led *tenure.Tenure) error {
 	system := &corev1.Namespace{}
 	if err := mgr.GetAPIReader().Get(ctx, types.NamespacedName{Name: "kube-system"}, system); err != nil {
@@ -93,13 +93,13 @@ func AddToManager(ctx context.Context, mgr manager.Manager, config *hubconfig.Co
 	if _, err := flux.Read(ctx); err != nil {
 		mgr.GetLogger().Error(err, "The CRDs of Flux cannot be read; those that are built in count")
 	}
-	return AddRooms(mgr, config, World{
+	return AddControllers(mgr, config, World{
 		Flux: flux, Client: c, Pool: pool, Token: probe.Token, Probe: probe.Once, Clock: clock.RealClock{}, HubUID: system.UID,
 		Keep: measured.Keep, Tenure: led,
 	})
 }
 
-// World is what the rooms use from outside.
+// World is what the controllers use from outside.
 type World struct {
 	// Client reads from the manager's cache and writes.
 	Client client.Client
@@ -120,12 +120,12 @@ type World struct {
 	Keep func(map[string]metrics.Kept) error
 }
 
-// AddRooms adds every room to a manager whose cache has the indexes (index.Add).
-func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
+// AddControllers adds every controller to a manager whose cache has the indexes (index.Add).
+func AddControllers(mgr manager.Manager, config *hubconfig.Config, w World) error {
 	c, live, now := apply.Documented(w.Client, config.DocsURL), mgr.GetAPIReader(), w.Clock
 	known := originreader.New(mgr.GetClient(), live, config.Origins)
-	recorderOf := func(room string) events.EventRecorder {
-		return recorder.Bounded(mgr.GetEventRecorder("chandler-" + room))
+	recorderOf := func(of string) events.EventRecorder {
+		return recorder.Bounded(mgr.GetEventRecorder("chandler-" + of))
 	}
 	keeper := &sharedobjects.Keeper{Client: c, Config: config, Live: live, Clock: now}
 	compiled := &programs.Cache{Slots: min(2, config.Concurrency/2)}
@@ -152,7 +152,7 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 			return fmt.Errorf("register the metrics of what is kept: %w", err)
 		}
 	}
-	for _, room := range []struct {
+	for _, one := range []struct {
 		name  string
 		setup func(manager.Manager) error
 	}{
@@ -173,8 +173,8 @@ func AddRooms(mgr manager.Manager, config *hubconfig.Config, w World) error {
 		{"shared", keeper.SetupWithManager},
 		{"origins", known.SetupWithManager},
 	} {
-		if err := room.setup(mgr); err != nil {
-			return fmt.Errorf("set up %s: %w", room.name, err)
+		if err := one.setup(mgr); err != nil {
+			return fmt.Errorf("set up %s: %w", one.name, err)
 		}
 	}
 	return nil

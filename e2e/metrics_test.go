@@ -194,7 +194,7 @@ func documented(t *testing.T, scrape string) {
 	}
 }
 
-// log wants each line of a room to name what it is about, and none to hold a credential.
+// log wants each line of a controller to name what it is about, and none to hold a credential.
 func (o *observed) log(t *testing.T) {
 	raw, err := os.ReadFile(o.process.Log)
 	check(t, err)

@@ -153,7 +153,8 @@ func (f *teardownFleet) nothingFor(ctx context.Context, name string) error {
 		return err
 	}
 	left, err := ours(ctx, f.Client)
-	left = slices.DeleteFunc(left, func(o string) bool { return !strings.Contains(o, name+"-") })
+	mine := func(o string) bool { return strings.Contains(o, "/"+name+"-") || strings.Contains(o, "-"+name+"-") } // a hash may end in the name
+	left = slices.DeleteFunc(left, func(o string) bool { return !mine(o) })
 	if err == nil && len(left) > 0 {
 		err = fmt.Errorf("left on the hub: %s", strings.Join(left, ", "))
 	}

@@ -27,7 +27,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// isEvent returns whether a request writes an event of one of the rooms.
+// isEvent returns whether a request writes an event of one of the controllers.
 func isEvent(req *http.Request) bool {
 	return (req.Method == http.MethodPost || req.Method == http.MethodPatch) && strings.HasPrefix(req.URL.Path, "/apis/events.k8s.io/")
 }

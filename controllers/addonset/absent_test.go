@@ -25,7 +25,7 @@ func TestSetThatIsNotThere(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newPinRoom(t)
+			r := newPinFixture(t)
 			other := func(name string) *hubv1.AddonSet {
 				s := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: name}}
 				s.Spec.SelectAll = true

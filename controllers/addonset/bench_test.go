@@ -21,12 +21,12 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// What the room counts and decides about a set in the middle of a rollout, without the reading and the writing. It does
+// What the controller counts and decides about a set in the middle of a rollout, without the reading and the writing. It does
 // that about once a second while something happens.
-func BenchmarkRoom(b *testing.B) {
+func BenchmarkReconcile(b *testing.B) {
 	for _, n := range []int{1000, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			look := busyRoom(b, n)
+			look := busyFixture(b, n)
 			b.ReportAllocs()
 			for b.Loop() {
 				look()
@@ -35,17 +35,17 @@ func BenchmarkRoom(b *testing.B) {
 	}
 }
 
-// TestRoomIsCheap: it looks at every cluster each time, so it may do little for one. It once made sixty objects in memory for each,
+// TestReconcileIsCheap: it looks at every cluster each time, so it may do little for one. It once made sixty objects in memory for each,
 // and took three times as long; then nine, one of them a copy of the delivery.
-func TestRoomIsCheap(t *testing.T) {
+func TestReconcileIsCheap(t *testing.T) {
 	const n, most = 500, 7
-	if is := testing.AllocsPerRun(5, busyRoom(t, n)) / n; is > most {
+	if is := testing.AllocsPerRun(5, busyFixture(t, n)) / n; is > most {
 		t.Errorf("%.1f allocations for each cluster, at most %d", is, most)
 	}
 }
 
-// busyRoom returns a function that looks at a set with so many clusters.
-func busyRoom(tb testing.TB, n int) func() {
+// busyFixture returns a function that looks at a set with so many clusters.
+func busyFixture(tb testing.TB, n int) func() {
 	tb.Helper()
 	deliveries, registrations := busyFleet(n)
 	reader := interceptor.NewClient(nil, interceptor.Funcs{
@@ -103,7 +103,7 @@ func busyFleet(n int) ([]hubv1.AddonDelivery, []hubv1.ClusterRegistration) {
 // TestDelay: a look takes longer the more clusters there are, so there are fewer looks.
 func TestDelay(t *testing.T) {
 	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base"}}
-	r := newMatcherRoom(t, interceptor.Funcs{}, set)
+	r := newMatcherFixture(t, interceptor.Funcs{}, set)
 	req := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(set)}
 	for clusters, want := range map[int32]time.Duration{0: time.Second, 2500: time.Second, 5000: 2 * time.Second} {
 		set.Status.Clusters = &hubv1.ClusterCounts{Matched: clusters}

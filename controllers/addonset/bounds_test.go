@@ -33,8 +33,8 @@ import (
 // longest is what the CRDs take for a condition's message.
 const longest = 32_768
 
-// newRoom returns the room over a fake API server, which refuses messages that a real one refuses.
-func newRoom(t *testing.T, objects ...client.Object) *Reconciler {
+// newFixture returns the controller over a fake API server, which refuses messages that a real one refuses.
+func newFixture(t *testing.T, objects ...client.Object) *Reconciler {
 	t.Helper()
 	scheme := hubscheme.New()
 	byKey := func(o client.Object) []string { return []string{o.GetLabels()[hubv1.ClusterKeyLabel]} }
@@ -75,7 +75,7 @@ func TestLongErrorsAreTold(t *testing.T) {
 			Name: fmt.Sprintf("overlay-%02d", i), When: "<< true >>", Addons: []hubv1.AddonOverlay{{Name: "renamed", AddonBody: hubv1.AddonBody{HelmRelease: body}}},
 		})
 	}
-	r := newRoom(t, set)
+	r := newFixture(t, set)
 	stored := &hubv1.AddonSet{}
 	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil {
 		t.Fatal(err)

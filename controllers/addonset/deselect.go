@@ -149,8 +149,8 @@ func (r *Reconciler) teamsKnown(ctx context.Context, set *hubv1.AddonSet, reg *h
 	return nil
 }
 
-// teamHas returns whether the Team whose rights a set brings has a cluster. Then the set selects it as soon as the teams room
-// has copied the Team's selector, which wakes this room.
+// teamHas returns whether the Team whose rights a set brings has a cluster. Then the set selects it as soon as the teams controller
+// has copied the Team's selector, which wakes this controller.
 func (r *Reconciler) teamHas(ctx context.Context, set *hubv1.AddonSet, reg *hubv1.ClusterRegistration) (bool, error) {
 	name := set.Labels[hubv1.TeamLabel]
 	if name == "" || set.Name != team.SetName(name) {

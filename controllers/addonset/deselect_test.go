@@ -46,8 +46,8 @@ func leaver(t *testing.T) (*Reconciler, *removals, request) {
 	t.Helper()
 	set, reg, d := setBase(), registrationOne("prod"), deliveryOne(nil)
 	set.Spec.ClusterSelector = gold()
-	room := newMatcherRoom(t, interceptor.Funcs{}, set, reg, d)
-	return room.Reconciler, leaving(t, set), request{delivery: d, registration: reg, deselected: true}
+	fixture := newMatcherFixture(t, interceptor.Funcs{}, set, reg, d)
+	return fixture.Reconciler, leaving(t, set), request{delivery: d, registration: reg, deselected: true}
 }
 
 // One commit changes the labels of clusters and the selector of a set, and the selector is seen first: what the set selects as
@@ -97,7 +97,7 @@ func TestDeselectReadsLive(t *testing.T) {
 			r, asked, q := leaver(t)
 			set, reg := asked.set.DeepCopy(), q.registration.DeepCopy()
 			tc.live(set, reg)
-			r.Live = newMatcherRoom(t, interceptor.Funcs{}, set, reg).api
+			r.Live = newMatcherFixture(t, interceptor.Funcs{}, set, reg).api
 			err := r.deselect(t.Context(), asked, q)
 			d := &hubv1.AddonDelivery{}
 			if read := r.Client.Get(t.Context(), client.ObjectKeyFromObject(q.delivery), d); read != nil || d.Withdrawn() == tc.stays ||
@@ -112,7 +112,7 @@ func TestDeselectReadsLive(t *testing.T) {
 func TestALabelIsGoneForAMoment(t *testing.T) {
 	now := time.Date(2026, 11, 28, 12, 0, 0, 300_000_000, time.UTC)
 	reg := registrationOne("prod")
-	m := newMatcherRoom(t, interceptor.Funcs{}, reg, deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
+	m := newMatcherFixture(t, interceptor.Funcs{}, reg, deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
 	m.Config.DeselectionDelay, m.Clock = 5*time.Minute, clocktesting.NewFakePassiveClock(now)
 	label := func(tier string) *hubv1.AddonDelivery {
 		reg.Labels["tier"] = tier
@@ -173,8 +173,8 @@ func TestKeepsFor(t *testing.T) {
 	}
 }
 
-// A Team's selector and the labels of clusters change in one commit, and the labels are seen first: the Team's rights are not withdrawn where
-// the Team stays.
+// A Team's selector and the labels of clusters change in one commit, and the labels are seen first: the Team's rights are not withdrawn
+// where the Team stays.
 func TestDeselectWaitsForTheTeam(t *testing.T) {
 	for name, tc := range map[string]struct {
 		team  *hubv1.TeamSpec

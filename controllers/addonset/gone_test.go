@@ -12,8 +12,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
-// A set is deleted, and somebody takes its finalizer off, which leaves its deliveries as they are. The cache still shows the set. What the removal
-// guard grants then cannot be noted any more, and so nothing goes.
+// A set is deleted, and somebody takes its finalizer off, which leaves its deliveries as they are. The cache still shows the set. What the
+// removal guard grants then cannot be noted any more, and so nothing goes.
 func TestNothingIsWithdrawnForASetThatIsGone(t *testing.T) {
 	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set", Generation: 1,
 		Finalizers: []string{hubv1.AddonSetFinalizer}, DeletionTimestamp: new(metav1.Now())}}
@@ -26,7 +26,7 @@ func TestNothingIsWithdrawnForASetThatIsGone(t *testing.T) {
 	d.Spec.RegistrationRef.Namespace, d.Spec.RegistrationRef.Name = "fleet", "one"
 	d.Status.Addons = []hubv1.AddonStatus{{Name: "hello", State: hubv1.AddonReady, AppliedGeneration: 1}}
 	d.Status.Conditions = []metav1.Condition{{Type: hubv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Succeeded"}}
-	r := newRoom(t, reg, d)
+	r := newFixture(t, reg, d)
 	if _, err := r.Reconcile(t.Context(), set); err != nil {
 		t.Error(err)
 	}

@@ -53,7 +53,7 @@ func TestRevisionsOfWhatIsHeldAreMadeAgain(t *testing.T) {
 				d.Status.Addons = []hubv1.AddonStatus{{Name: "app", Kind: "HelmRelease", Object: reg.Name + "-app", State: hubv1.AddonReady, AppliedGeneration: 1}}
 				objects = append(objects, reg, d)
 			}
-			r := newRoom(t, objects...)
+			r := newFixture(t, objects...)
 			stored := func() *hubv1.AddonSet {
 				s := &hubv1.AddonSet{}
 				if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), s); err != nil {

@@ -54,15 +54,15 @@ func TestObjectsOf(t *testing.T) {
 			o.Labels[hubv1.ClusterKeyLabel] = identity.ClusterKey("hub", client.ObjectKey{Namespace: "fleet", Name: "two"})
 		}),
 	}
-	got, going, err := newMatcherRoom(t, interceptor.Funcs{}, objects...).objectsOf(t.Context(), deliveryOne(nil))
+	got, going, err := newMatcherFixture(t, interceptor.Funcs{}, objects...).objectsOf(t.Context(), deliveryOne(nil))
 	if slices.Sort(got); err != nil || !slices.Equal(got, []string{"app", "folder"}) || !going {
 		t.Errorf("made are %v, others are going: %t (%v)", got, going, err)
 	}
-	if _, going, _ := newMatcherRoom(t, interceptor.Funcs{}, objects[:2]...).objectsOf(t.Context(), deliveryOne(nil)); going {
+	if _, going, _ := newMatcherFixture(t, interceptor.Funcs{}, objects[:2]...).objectsOf(t.Context(), deliveryOne(nil)); going {
 		t.Error("nothing is on its way out, and it is said to be")
 	}
 	for _, helmFails := range []bool{true, false} {
-		r := newMatcherRoom(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		r := newMatcherFixture(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if _, helm := list.(*helmv2.HelmReleaseList); helm == helmFails {
 				return errors.New("overloaded")
 			}

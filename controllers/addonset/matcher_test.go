@@ -32,15 +32,15 @@ import (
 	"github.com/chandler-hub/chandler/internal/rollout"
 )
 
-// matcherRoom is the matcher with an API server of its own, one cluster and one set in a platform namespace that selects tier=prod.
-type matcherRoom struct {
+// matcherFixture is the matcher with an API server of its own, one cluster and one set in a platform namespace that selects tier=prod.
+type matcherFixture struct {
 	*Matcher
 	t   *testing.T
 	api client.Client
 	set types.NamespacedName
 }
 
-func newMatcherRoom(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *matcherRoom {
+func newMatcherFixture(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *matcherFixture {
 	t.Helper()
 	if !slices.ContainsFunc(objects, func(o client.Object) bool { return o.GetName() == "base" }) {
 		objects = append(objects, setBase())
@@ -55,7 +55,7 @@ func newMatcherRoom(t *testing.T, funcs interceptor.Funcs, objects ...client.Obj
 	api := b.Build()
 	config := &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}, TeardownGrace: time.Hour}
 	r := &Reconciler{Client: api, Live: api, Config: config, Clock: clock.RealClock{}}
-	out := &matcherRoom{Matcher: &Matcher{Reconciler: r}, t: t, api: api, set: types.NamespacedName{Namespace: "flux-system", Name: "base"}}
+	out := &matcherFixture{Matcher: &Matcher{Reconciler: r}, t: t, api: api, set: types.NamespacedName{Namespace: "flux-system", Name: "base"}}
 	out.publish("base-1-e2", false)
 	return out
 }
@@ -65,7 +65,7 @@ func setBase() *hubv1.AddonSet {
 }
 
 // publish has the set compiled, or found not to compile.
-func (r *matcherRoom) publish(revision string, held bool) {
+func (r *matcherFixture) publish(revision string, held bool) {
 	r.t.Helper()
 	selector, err := match.New(match.Reach{Namespace: "flux-system", Platform: true}, &hubv1.AddonSetSpec{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}})
 	if err != nil {
@@ -75,7 +75,7 @@ func (r *matcherRoom) publish(revision string, held bool) {
 }
 
 // look has the matcher look at the cluster once, and returns its delivery, nil if there is none.
-func (r *matcherRoom) look() *hubv1.AddonDelivery {
+func (r *matcherFixture) look() *hubv1.AddonDelivery {
 	r.t.Helper()
 	reg := &hubv1.ClusterRegistration{}
 	if err := r.api.Get(r.t.Context(), fleetOne, reg); err != nil {
@@ -94,7 +94,7 @@ func (r *matcherRoom) look() *hubv1.AddonDelivery {
 	return d
 }
 
-func (r *matcherRoom) delete(o client.Object) {
+func (r *matcherFixture) delete(o client.Object) {
 	r.t.Helper()
 	if err := r.api.Delete(r.t.Context(), o); err != nil {
 		r.t.Fatal(err)
@@ -123,14 +123,14 @@ func deliveryOne(change func(*hubv1.AddonDelivery)) *hubv1.AddonDelivery {
 }
 
 func TestMatcherSaysWhoseADeliveryIs(t *testing.T) {
-	if d := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod")).look(); d == nil || d.Spec.AddonSetRef.UID != "set" {
+	if d := newMatcherFixture(t, interceptor.Funcs{}, registrationOne("prod")).look(); d == nil || d.Spec.AddonSetRef.UID != "set" {
 		t.Errorf("a delivery was made without the UID of its set: %+v", d)
 	}
 }
 
 // TestMatcherStoresStarts: how a cluster came to its revision outlives the process, also that it had no nodes then.
 func TestMatcherStoresStarts(t *testing.T) {
-	r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"), deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
+	r := newMatcherFixture(t, interceptor.Funcs{}, registrationOne("prod"), deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
 	for _, want := range []hubv1.DeliveryStart{{Time: metav1.NewTime(fleetTime), Healthy: true, WithoutNodes: true}, {Time: metav1.NewTime(fleetTime.Add(time.Hour))}} {
 		c := r.registry.sets[r.set]
 		c.everyone, c.starts = "", map[types.NamespacedName]rollout.Start{fleetOne: {Cluster: fleetOne, Delivery: "delivery", Revision: "base-2-e2", Start: &want}}
@@ -159,7 +159,7 @@ func TestMatcherClaims(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			writes := 0
-			r := newMatcherRoom(t, interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			r := newMatcherFixture(t, interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 				writes++
 				return c.Apply(ctx, obj, opts...)
 			}}, registrationOne(tc.tier), deliveryOne(func(d *hubv1.AddonDelivery) {
@@ -181,7 +181,7 @@ func TestMatcherClaims(t *testing.T) {
 // TestUpdateMakesNothing: the cache still shows a delivery that the hub that led before has let go, and its set says something else by now.
 func TestUpdateMakesNothing(t *testing.T) {
 	was := deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" })
-	r := newMatcherRoom(t, interceptor.Funcs{
+	r := newMatcherFixture(t, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if l, ok := list.(*hubv1.AddonDeliveryList); ok {
 				l.Items = []hubv1.AddonDelivery{*was}
@@ -198,7 +198,7 @@ func TestUpdateMakesNothing(t *testing.T) {
 
 // TestSetThatIsGoneIsForgotten: somebody has taken the finalizer off a set, or the hub that led before has. It delivers nothing any more.
 func TestSetThatIsGoneIsForgotten(t *testing.T) {
-	r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"))
+	r := newMatcherFixture(t, interceptor.Funcs{}, registrationOne("prod"))
 	r.delete(setBase())
 	if _, err := r.reconcileNamed(t.Context(), reconcile.Request{NamespacedName: r.set}); err != nil || len(r.registry.all()) > 0 {
 		t.Errorf("remembered: %v (%v)", r.registry.all(), err)
@@ -208,7 +208,7 @@ func TestSetThatIsGoneIsForgotten(t *testing.T) {
 // TestMatcherIsNotFooledByAName: a delivery of another name that says the same must not stand in the real one's place.
 func TestMatcherIsNotFooledByAName(t *testing.T) {
 	forged := deliveryOne(func(d *hubv1.AddonDelivery) { d.Name, d.UID = "forged", "forged" })
-	if newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"), forged).look() == nil {
+	if newMatcherFixture(t, interceptor.Funcs{}, registrationOne("prod"), forged).look() == nil {
 		t.Error("no delivery was made: a forged one stands in its place")
 	}
 }
@@ -232,7 +232,7 @@ func TestRevisionOutOfABackup(t *testing.T) {
 				Namespace: "flux-system", Name: identity.Revision("base", hash, render.Epoch), UID: "revision", Labels: map[string]string{hubv1.AddonSetLabel: "base"},
 				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(was, hubv1.GroupVersion.WithKind("AddonSet"))},
 			}, Data: runtime.RawExtension{Raw: []byte(tc.data)}}
-			r := newMatcherRoom(t, interceptor.Funcs{}, there)
+			r := newMatcherFixture(t, interceptor.Funcs{}, there)
 			r.Recorder = events.NewFakeRecorder(10)
 			if _, err := r.snapshot(t.Context(), set, nil); (err != nil) != tc.fails {
 				t.Fatal(err)
@@ -250,9 +250,9 @@ func TestRevisionOutOfABackup(t *testing.T) {
 	}
 }
 
-// TestMatcherLetsGo: what goes on through another registration of the cluster is let go at once, and not counted by the guard. So its delivery
-// says that it stays: the cluster may be registered again before the delivery has gone. What nobody delivers any more then is left to the
-// set's room, which counts it.
+// TestMatcherLetsGo: what goes on through another registration of the cluster is let go at once, and not counted by the guard. So its
+// delivery says that it stays: the cluster may be registered again before the delivery has gone. What nobody delivers any more then is left
+// to the set's controller, which counts it.
 func TestMatcherLetsGo(t *testing.T) {
 	for name, tc := range map[string]struct {
 		other  string // the tier of the other registration
@@ -269,7 +269,7 @@ func TestMatcherLetsGo(t *testing.T) {
 			if other.Status.ClusterUID = "cluster"; tc.other == "" {
 				other.Labels["tier"], other.Status.ClusterUID = "prod", ""
 			}
-			r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"), other,
+			r := newMatcherFixture(t, interceptor.Funcs{}, registrationOne("prod"), other,
 				deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
 			d := r.look()
 			if tc.leaves {

@@ -29,8 +29,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// pinRoom is the sets' room with a set that follows a chart's range and a ConfigMap, and one cluster.
-type pinRoom struct {
+// pinFixture is the sets' controller with a set that follows a chart's range and a ConfigMap, and one cluster.
+type pinFixture struct {
 	*Reconciler
 	t   *testing.T
 	api client.WithWatch
@@ -38,7 +38,7 @@ type pinRoom struct {
 	again bool
 }
 
-func newPinRoom(t *testing.T) *pinRoom {
+func newPinFixture(t *testing.T) *pinFixture {
 	t.Helper()
 	set, _ := rollingSet(t)
 	set.Spec.Addons[0].HelmRelease = &apiextensionsv1.JSON{Raw: []byte(`{"chart":{"spec":{"chart":"hello","version":"1.x","sourceRef":{"kind":"HelmRepository","name":"charts"}}},"values":{"color":"<< vars.color >>"}}`)}
@@ -51,11 +51,11 @@ func newPinRoom(t *testing.T) *pinRoom {
 	r := &Reconciler{Client: api, Live: api, Config: config, Clock: clock, Recorder: events.NewFakeRecorder(100),
 		Shared: &sharedobjects.Keeper{Client: api, Live: api, Config: config, Clock: clock}}
 	r.changed, r.starts = enqueue.NewBell(enqueue.Itself), enqueue.NewBell(enqueue.Itself)
-	return &pinRoom{Reconciler: r, t: t, api: api}
+	return &pinFixture{Reconciler: r, t: t, api: api}
 }
 
 // look reconciles the set and returns it, with what its newest revision pins.
-func (r *pinRoom) look() (*hubv1.AddonSet, *compile.Pins) {
+func (r *pinFixture) look() (*hubv1.AddonSet, *compile.Pins) {
 	r.t.Helper()
 	set := &hubv1.AddonSet{}
 	key := client.ObjectKey{Namespace: "flux-system", Name: "base"}
@@ -82,7 +82,7 @@ func (r *pinRoom) look() (*hubv1.AddonSet, *compile.Pins) {
 }
 
 // chart is the HelmChart that follows the range.
-func (r *pinRoom) chart() *sourcev1.HelmChart {
+func (r *pinFixture) chart() *sourcev1.HelmChart {
 	r.t.Helper()
 	list := &sourcev1.HelmChartList{}
 	if err := r.api.List(r.t.Context(), list); err != nil || len(list.Items) != 1 {
@@ -92,7 +92,7 @@ func (r *pinRoom) chart() *sourcev1.HelmChart {
 }
 
 // upstream has Flux read a version.
-func (r *pinRoom) upstream(version string) {
+func (r *pinFixture) upstream(version string) {
 	r.t.Helper()
 	chart := r.chart()
 	chart.Status.Artifact = &fluxmeta.Artifact{Revision: version}
@@ -102,7 +102,7 @@ func (r *pinRoom) upstream(version string) {
 }
 
 // phase writes a phase of the rollout, as if clusters were at work.
-func (r *pinRoom) phase(set *hubv1.AddonSet, phase hubv1.RolloutPhase) {
+func (r *pinFixture) phase(set *hubv1.AddonSet, phase hubv1.RolloutPhase) {
 	r.t.Helper()
 	set.Status.Rollout.Phase = phase
 	if err := r.api.Status().Update(r.t.Context(), set); err != nil {
@@ -111,7 +111,7 @@ func (r *pinRoom) phase(set *hubv1.AddonSet, phase hubv1.RolloutPhase) {
 }
 
 // delivered has the only cluster be Ready on the newest revision.
-func (r *pinRoom) delivered(set *hubv1.AddonSet) {
+func (r *pinFixture) delivered(set *hubv1.AddonSet) {
 	r.t.Helper()
 	_, d := clusterOf("one", nil, set.Status.Revision)
 	if err := r.api.Create(r.t.Context(), d); err != nil {
@@ -119,7 +119,7 @@ func (r *pinRoom) delivered(set *hubv1.AddonSet) {
 	}
 }
 
-func (r *pinRoom) wantVersion(pins *compile.Pins, version, color string) {
+func (r *pinFixture) wantVersion(pins *compile.Pins, version, color string) {
 	r.t.Helper()
 	want := &compile.Pins{Sources: map[string]string{compile.SourceKey("HelmChart", "flux-system", r.chart().Name): version},
 		ConfigMaps: map[string]map[string]string{"colors": {"color": color}}}
@@ -129,7 +129,7 @@ func (r *pinRoom) wantVersion(pins *compile.Pins, version, color string) {
 }
 
 func TestPins(t *testing.T) {
-	r := newPinRoom(t)
+	r := newPinFixture(t)
 	set, _ := r.look()
 	if c := status.Find(set, hubv1.ReadyCondition); set.Status.Revision != "" || c.Reason != hubv1.SourcesNotReadyReason ||
 		!strings.HasPrefix(c.Message, "the next revision waits for Flux to read chart hello 1.x of HelmRepository charts") {
@@ -195,7 +195,7 @@ func TestPins(t *testing.T) {
 }
 
 // edit changes the set's spec.
-func (r *pinRoom) edit(change func(*hubv1.AddonSet)) {
+func (r *pinFixture) edit(change func(*hubv1.AddonSet)) {
 	r.t.Helper()
 	set := &hubv1.AddonSet{}
 	if err := r.api.Get(r.t.Context(), client.ObjectKey{Namespace: "flux-system", Name: "base"}, set); err != nil {
@@ -209,7 +209,7 @@ func (r *pinRoom) edit(change func(*hubv1.AddonSet)) {
 
 // TestPinsOfATenant: a set outside the platform namespaces has nothing made elsewhere, whatever its expressions give.
 func TestPinsOfATenant(t *testing.T) {
-	r := newPinRoom(t)
+	r := newPinFixture(t)
 	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "evil", UID: "evil", Generation: 1, Finalizers: []string{hubv1.AddonSetFinalizer}}}
 	set.Spec.SelectAll, set.Spec.Rollout = true, &hubv1.Rollout{}
 	set.Spec.Addons = []hubv1.Addon{{Name: "hello", AddonBody: hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(
@@ -231,7 +231,7 @@ func TestPinsOfATenant(t *testing.T) {
 
 // TestUpstreamFailsAndRecovers: a source that Flux has read before fails, and then does not. The set says so, and events wake it.
 func TestUpstreamFailsAndRecovers(t *testing.T) {
-	r := newPinRoom(t)
+	r := newPinFixture(t)
 	r.look()
 	r.upstream("1.0.0")
 	r.look()
@@ -259,10 +259,10 @@ func TestUpstreamFailsAndRecovers(t *testing.T) {
 	becomes("")
 }
 
-// TestASourceThatIsThereAlready: another set follows the same source. Flux may read it between the first look of a set and the moment in which
-// events of the source find that one by its status. So it looks again, once.
+// TestASourceThatIsThereAlready: another set follows the same source. Flux may read it between the first look of a set and the moment in
+// which events of the source find that one by its status. So it looks again, once.
 func TestASourceThatIsThereAlready(t *testing.T) {
-	r := newPinRoom(t)
+	r := newPinFixture(t)
 	set, _ := r.look()
 	set.Status.Sources = nil // as that of another set with the same content
 	if err := r.api.Status().Update(t.Context(), set); err != nil {
@@ -281,7 +281,7 @@ func TestASourceThatIsThereAlready(t *testing.T) {
 
 // TestPinsThatAreNotThereYet: while the newest revision holds nothing, the set does not say that everything goes through the waves.
 func TestPinsThatAreNotThereYet(t *testing.T) {
-	r := newPinRoom(t)
+	r := newPinFixture(t)
 	r.edit(func(s *hubv1.AddonSet) { s.Spec.Rollout.Sources = hubv1.FollowSources })
 	r.look()
 	r.edit(func(s *hubv1.AddonSet) { s.Spec.Rollout.Sources = hubv1.PinSources })
@@ -301,7 +301,7 @@ func TestPinsThatAreNotThereYet(t *testing.T) {
 
 // TestPinsAndPeople: who pauses a set wants no news; who undoes it to what does not exist wants nothing.
 func TestPinsAndPeople(t *testing.T) {
-	r := newPinRoom(t)
+	r := newPinFixture(t)
 	r.look()
 	r.upstream("1.0.0")
 	set, _ := r.look()
@@ -320,7 +320,7 @@ func TestPinsAndPeople(t *testing.T) {
 
 // TestLargeConfigMap: what a revision cannot hold is said, and holds up nothing else.
 func TestLargeConfigMap(t *testing.T) {
-	r := newPinRoom(t)
+	r := newPinFixture(t)
 	r.edit(func(s *hubv1.AddonSet) {
 		s.Spec.VariablesFrom = append(s.Spec.VariablesFrom, hubv1.VariablesSource{ConfigMap: "second"})
 	})
@@ -350,7 +350,7 @@ func TestLargeConfigMap(t *testing.T) {
 
 // TestPinsOfAForger: a revision that the hub did not make says nothing of what the next one holds.
 func TestPinsOfAForger(t *testing.T) {
-	r := newPinRoom(t)
+	r := newPinFixture(t)
 	r.look()
 	r.upstream("1.0.0")
 	set, _ := r.look()
@@ -386,7 +386,7 @@ func TestPinsOfAForger(t *testing.T) {
 
 // TestFollow: with sources: Follow, nothing is pinned, and the set says what floats.
 func TestFollow(t *testing.T) {
-	r := newPinRoom(t)
+	r := newPinFixture(t)
 	set := &hubv1.AddonSet{}
 	if err := r.api.Get(t.Context(), client.ObjectKey{Namespace: "flux-system", Name: "base"}, set); err != nil {
 		t.Fatal(err)
@@ -407,7 +407,7 @@ func TestFollow(t *testing.T) {
 
 // TestNamesOfOldEditsAreForgotten: somebody edits one set again and again. What it does not name any more wakes nobody, and is not noted.
 func TestNamesOfOldEditsAreForgotten(t *testing.T) {
-	r := newPinRoom(t)
+	r := newPinFixture(t)
 	wakes := func(name string) bool {
 		return len(r.documents.ReadersOf("ConfigMap")(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: name}})) > 0
 	}

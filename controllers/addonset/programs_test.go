@@ -26,7 +26,7 @@ func TestSetsAreCompiledOnce(t *testing.T) {
 	}
 	tenant, other, platform := set("tenant"), set("other"), set("flux-system")
 	tenant.UID, other.UID, platform.UID = "t", "o", "p"
-	r := newRoom(t, tenant, other, platform)
+	r := newFixture(t, tenant, other, platform)
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		compiled := map[string]int{}

@@ -53,7 +53,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Labels returns the labels that a registration is about to have: (*originreader.Reader).Labels; nil in tests that need none.
 	Labels func(context.Context, *hubv1.ClusterRegistration) (map[string]string, error)
-	// Programs are compiled sets, of all rooms; nil keeps none.
+	// Programs are compiled sets, of all controllers; nil keeps none.
 	Programs *programs.Cache
 	// Rejudged is rung when sets are to be compiled anew, though they are as they were.
 	Rejudged *enqueue.Bell

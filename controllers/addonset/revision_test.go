@@ -28,7 +28,7 @@ func TestARevisionThatIsUsedAgainIsTheNewest(t *testing.T) {
 			Revision: number, Data: runtime.RawExtension{Raw: raw},
 		}
 	}
-	r := newRoom(t, set, revision(name, 1, raw), revision("base-2-e1", 2, []byte(`{}`)), revision("base-3-e1", 3, []byte(`{}`)))
+	r := newFixture(t, set, revision(name, 1, raw), revision("base-2-e1", 2, []byte(`{}`)), revision("base-3-e1", 3, []byte(`{}`)))
 	for range 2 {
 		if _, err := r.snapshot(t.Context(), set, nil); err != nil {
 			t.Fatal(err)

@@ -62,7 +62,7 @@ func TestAskingIsNoExcuse(t *testing.T) {
 	asks.Spec.Start = &hubv1.DeliveryStart{Time: metav1.NewTime(fleetTime.Add(-time.Minute)), Healthy: true}
 	asks.Status.ReadyRevision = "base-1-e3"
 	asks.Status.Addons = append(asks.Status.Addons, hubv1.AddonStatus{Name: "old", State: hubv1.AddonHeld, Reason: hubv1.DroppedReason, Removal: "drop-old", AppliedGeneration: 1})
-	r := newRoom(t, set, canary, asks, other, waits)
+	r := newFixture(t, set, canary, asks, other, waits)
 	r.starts = enqueue.NewBell(enqueue.Itself)
 	stored := &hubv1.AddonSet{}
 	for range 2 { // the second time it has been granted, and the delivery has not reported that yet
@@ -91,7 +91,7 @@ func TestReadyWaitsForWhoStarts(t *testing.T) {
 	set.Status.Rollout = &hubv1.RolloutStatus{Revision: "base-1-e3", CompletedRevision: "base-1-e3", Phase: hubv1.RolloutDone}
 	one, canary := clusterOf("canary", map[string]string{"ring": "canary"}, "base-1-e3")
 	two, other := clusterOf("other", nil, "base-1-e3")
-	r := newRoom(t, set, one, canary, two, other)
+	r := newFixture(t, set, one, canary, two, other)
 	r.starts = enqueue.NewBell(enqueue.Itself)
 	stored := &hubv1.AddonSet{}
 	for range 2 { // the second time the matcher has been told, and the cache does not show it yet
@@ -134,7 +134,7 @@ func TestGoesBackAcrossAnUpgrade(t *testing.T) {
 	failed.Spec.Start = &hubv1.DeliveryStart{Time: metav1.NewTime(fleetTime.Add(-time.Minute)), Healthy: true}
 	failed.Status.ReadyRevision = old.Name
 	other, waits := clusterOf("other", nil, old.Name)
-	r := newRoom(t, set, old, canary, failed, other, waits)
+	r := newFixture(t, set, old, canary, failed, other, waits)
 	r.starts = enqueue.NewBell(enqueue.Itself)
 	if _, err := r.Reconcile(t.Context(), set.DeepCopy()); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestUnchangedBeforeTheCacheHasIt(t *testing.T) {
 	set.Status.Rollout = &hubv1.RolloutStatus{Revision: old.Name, CompletedRevision: old.Name, Phase: hubv1.RolloutDone}
 	set.Spec.Overlays = []hubv1.Overlay{{Name: "eu", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "eu"}}, Variables: map[string]apiextensionsv1.JSON{"a": {Raw: []byte("1")}}}}
 	canary, d := clusterOf("canary", map[string]string{"ring": "canary"}, old.Name)
-	r := newRoom(t, set, old, canary, d)
+	r := newFixture(t, set, old, canary, d)
 	r.starts = enqueue.NewBell(enqueue.Itself)
 	r.Client = interceptor.NewClient(r.Client.(client.WithWatch), interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 		err := c.List(ctx, list, opts...)
@@ -187,7 +187,7 @@ func TestStatusIsLost(t *testing.T) {
 	set.Status.Rollout = &hubv1.RolloutStatus{Revision: old.Name, CompletedRevision: old.Name, Phase: hubv1.RolloutRolledBack, FailedRevisions: []string{revision}, Retried: revision + "/once"}
 	canary, d := clusterOf("canary", map[string]string{"ring": "canary"}, old.Name)
 	d.Finalizers = nil
-	r := newRoom(t, set, old, canary, d)
+	r := newFixture(t, set, old, canary, d)
 	r.starts = enqueue.NewBell(enqueue.Itself)
 	writes := 0
 	r.Client = interceptor.NewClient(r.Client.(client.WithWatch), interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
@@ -255,7 +255,7 @@ func TestASoakThatNobodyHasSeen(t *testing.T) {
 	canary, has := clusterOf("canary", map[string]string{"ring": "canary"}, revision)
 	has.Spec.Start, has.Status.ReadyTime = &hubv1.DeliveryStart{Time: long, Healthy: true}, &long
 	other, waits := clusterOf("other", nil, "base-1-e3")
-	r := newRoom(t, set, canary, has, other, waits)
+	r := newFixture(t, set, canary, has, other, waits)
 	r.starts, r.Tenure = enqueue.NewBell(enqueue.Itself), &tenure.Tenure{}
 	r.Tenure.Renew(r.Clock.Now())
 	stored := &hubv1.AddonSet{}

@@ -149,7 +149,7 @@ func approvalChanged() predicate.Predicate {
 	}}
 }
 
-// orders are the annotations of a set that its room reads.
+// orders are the annotations of a set that its controller reads.
 var orders = []string{hubv1.ApproveRemovalAnnotation, hubv1.ApproveAnnotation, hubv1.ExpediteAnnotation, hubv1.RetryAnnotation,
 	hubv1.UndoAnnotation}
 

@@ -15,15 +15,15 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// The first revision of a set has failed, so clusters without a delivery get none. What becomes of those that the set counts, and another one
-// that comes, wakes the set, which says how many clusters there are.
+// The first revision of a set has failed, so clusters without a delivery get none. What becomes of those that the set counts, and another
+// one that comes, wakes the set, which says how many clusters there are.
 func TestSetCountsClustersThatItHasNotComeTo(t *testing.T) {
 	set, revision := rollingSet(t)
 	set.Status.Rollout = &hubv1.RolloutStatus{Revision: revision, Phase: hubv1.RolloutFailed, FailedRevisions: []string{revision}}
 	canary, _ := clusterOf("canary", map[string]string{"ring": "canary"}, "")
 	other, _ := clusterOf("other", nil, "")
 	third, _ := clusterOf("third", nil, "")
-	r := newRoom(t, set, canary, other)
+	r := newFixture(t, set, canary, other)
 	r.starts = enqueue.NewBell(enqueue.Itself)
 	look := func(want string) {
 		t.Helper()

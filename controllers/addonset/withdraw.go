@@ -16,7 +16,7 @@ import (
 )
 
 // withdraw removes a delivery, with what it has on its cluster. Its finalizer keeps it until the cluster is clean.
-// The delivery is marked before it is deleted. By the mark the delivery room knows that the set has decided this, and
+// The delivery is marked before it is deleted. By the mark the delivery controller knows that the set has decided this, and
 // not a user's kubectl. If the hub dies in between, it finds the mark afterwards, and finishes the withdrawal or
 // takes it back. A delivery that was not counted because its add-ons stay on the cluster is marked with that as well:
 // a later policy of Delete removes nothing that the guard has not granted.
@@ -30,7 +30,7 @@ func withdraw(ctx context.Context, c client.Client, d *hubv1.AddonDelivery, orph
 }
 
 // remove is the only place that deletes a delivery. An unmarked delivery takes nothing along, as if a user had
-// deleted it by hand. That is how a delivery goes that has nothing on its cluster. If the delivery room is making an
+// deleted it by hand. That is how a delivery goes that has nothing on its cluster. If the delivery controller is making an
 // object for it at this moment, the delivery stays until it is counted and marked.
 func remove(ctx context.Context, c client.Client, d *hubv1.AddonDelivery) error {
 	if d.DeletionTimestamp != nil {

@@ -17,10 +17,10 @@ import (
 // TestWithdrawalTakenBack: the hub was killed after it had marked a delivery and before it deleted it, and the cluster is selected again.
 func TestWithdrawalTakenBack(t *testing.T) {
 	marked := deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID, d.Spec.Withdrawal = "set", "delivery" })
-	if d := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("prod"), marked.DeepCopy()).look(); d.Spec.Withdrawal != "" {
+	if d := newMatcherFixture(t, interceptor.Funcs{}, registrationOne("prod"), marked.DeepCopy()).look(); d.Spec.Withdrawal != "" {
 		t.Error("the mark is still there: whoever deletes the delivery now uninstalls its add-ons")
 	}
-	if d := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("dev"), marked.DeepCopy()).look(); d.Spec.Withdrawal == "" {
+	if d := newMatcherFixture(t, interceptor.Funcs{}, registrationOne("dev"), marked.DeepCopy()).look(); d.Spec.Withdrawal == "" {
 		t.Error("the mark of a cluster that is not selected was taken back")
 	}
 }
@@ -29,7 +29,7 @@ func TestWithdrawalTakenBack(t *testing.T) {
 func TestWithdrawMarksFirst(t *testing.T) {
 	var did []string
 	killed := true
-	r := newMatcherRoom(t, interceptor.Funcs{
+	r := newMatcherFixture(t, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			did = append(did, "mark")
 			return c.Patch(ctx, obj, patch, opts...)
@@ -66,7 +66,7 @@ func TestWithdrawMarksFirst(t *testing.T) {
 
 // TestWithdrawAndLeave: that what is delivered stays is written with the mark, and goes with it.
 func TestWithdrawAndLeave(t *testing.T) {
-	r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("dev"), deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
+	r := newMatcherFixture(t, interceptor.Funcs{}, registrationOne("dev"), deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
 	for _, step := range []struct {
 		name   string
 		write  func(d *hubv1.AddonDelivery) error
@@ -87,7 +87,7 @@ func TestWithdrawAndLeave(t *testing.T) {
 
 // TestWithdrawWhatIsGoing: somebody has deleted a delivery by hand that its set withdraws now.
 func TestWithdrawWhatIsGoing(t *testing.T) {
-	r := newMatcherRoom(t, interceptor.Funcs{}, registrationOne("dev"), deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
+	r := newMatcherFixture(t, interceptor.Funcs{}, registrationOne("dev"), deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
 	d := r.look()
 	if err := r.api.Delete(t.Context(), d); err != nil {
 		t.Fatal(err)
@@ -103,14 +103,14 @@ func TestWithdrawWhatIsGoing(t *testing.T) {
 	}
 }
 
-// TestUnregisteredWithoutASet: the set of a delivery is gone with its finalizer taken off, and the cluster is unregistered. Nobody else than
-// the matcher can withdraw it; a delivery whose set is there is left to that set, and its removal guard.
+// TestUnregisteredWithoutASet: the set of a delivery is gone with its finalizer taken off, and the cluster is unregistered. Nobody else
+// than the matcher can withdraw it; a delivery whose set is there is left to that set, and its removal guard.
 func TestUnregisteredWithoutASet(t *testing.T) {
 	for name, gone := range map[string]bool{"Gone": true, "There": false} {
 		reg := registrationOne("prod")
 		reg.Finalizers, reg.DeletionTimestamp = []string{hubv1.RegistrationFinalizer}, &metav1.Time{Time: time.Now()}
 		reg.Status.Conditions = []metav1.Condition{{Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: hubv1.UnregisteredReason}}
-		r := newMatcherRoom(t, interceptor.Funcs{}, reg, deliveryOne(nil))
+		r := newMatcherFixture(t, interceptor.Funcs{}, reg, deliveryOne(nil))
 		if gone {
 			r.delete(setBase())
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package credential reads the kubeconfig that the registration room has published.
+// Package credential reads the kubeconfig that the registration controller has published.
 package credential
 
 import (
@@ -31,11 +31,11 @@ func TeamFingerprint(reg *hubv1.ClusterRegistration, from match.Reach, rights *h
 }
 
 // LostTime is after how long to look again for a published kubeconfig that is gone, or is not the one in use. It may be back before the
-// registration room has looked, which has nothing to tell then.
+// registration controller has looked, which has nothing to tell then.
 const LostTime = time.Minute
 
 // Read reads and checks the published kubeconfig of a registration again. It returns nil if the Secret has changed
-// since, or is gone. Then the registration room checks it first, and publishes it when it is valid again.
+// since, or is gone. Then the registration controller checks it first, and publishes it when it is valid again.
 func Read(ctx context.Context, live client.Reader, config *hubconfig.Config, reg *hubv1.ClusterRegistration) (*kubeconfig.Config, error) {
 	_, parsed, err := Secret(ctx, live, config, reg)
 	return parsed, err

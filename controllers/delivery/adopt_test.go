@@ -34,18 +34,18 @@ func TestAdoptKustomization(t *testing.T) {
 		"AnotherNamespace": {"./app", "elsewhere", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			old := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: roomCluster.Namespace, Name: "by-hand", Finalizers: []string{fluxFinalizer}}}
+			old := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: testCluster.Namespace, Name: "by-hand", Finalizers: []string{fluxFinalizer}}}
 			old.Spec.Path, old.Spec.TargetNamespace = tc.path, tc.namespace
-			old.Spec.KubeConfig = &meta.KubeConfigReference{SecretRef: &meta.SecretKeyReference{Name: roomCluster.Name}}
+			old.Spec.KubeConfig = &meta.KubeConfigReference{SecretRef: &meta.SecretKeyReference{Name: testCluster.Name}}
 			adopting := kustomizationAddon("app")
-			adopting["adopt"] = map[string]any{"namespace": roomCluster.Namespace, "name": "by-hand"}
-			m := newRoom(t, append(addonsOf(roomSet, "1", adopting),
-				registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"), old)...)
+			adopting["adopt"] = map[string]any{"namespace": testCluster.Namespace, "name": "by-hand"}
+			m := newFixture(t, append(addonsOf(testSet, "1", adopting),
+				registered(testCluster, "c1"), kubeconfigSecret(testCluster, "t0"), deliveredTo(testCluster, testSet, "1"), old)...)
 			m.settle()
 			m.settle()
 			err := m.api.Get(t.Context(), client.ObjectKeyFromObject(old), &kustomizev1.Kustomization{})
-			if gone, made := err != nil, m.object(roomCluster, "app") != nil; gone != tc.want || made != tc.want || len(m.uninstalled) > 0 {
-				t.Errorf("the old one is gone: %t, the new one made: %t, want both %t; uninstalled %v; %+v", gone, made, tc.want, m.uninstalled, m.delivery(roomCluster, roomSet).Status.Addons)
+			if gone, made := err != nil, m.object(testCluster, "app") != nil; gone != tc.want || made != tc.want || len(m.uninstalled) > 0 {
+				t.Errorf("the old one is gone: %t, the new one made: %t, want both %t; uninstalled %v; %+v", gone, made, tc.want, m.uninstalled, m.delivery(testCluster, testSet).Status.Addons)
 			}
 		})
 	}
@@ -54,7 +54,7 @@ func TestAdoptKustomization(t *testing.T) {
 func byHand(change func(*helmv2.HelmRelease)) *helmv2.HelmRelease {
 	old := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "by-hand", Finalizers: []string{fluxFinalizer}}}
 	old.Spec = helmv2.HelmReleaseSpec{ChartRef: &helmv2.CrossNamespaceSourceReference{Kind: "OCIRepository", Name: "chart"}, ReleaseName: "app", TargetNamespace: "apps", StorageNamespace: "apps",
-		KubeConfig: &meta.KubeConfigReference{SecretRef: &meta.SecretKeyReference{Name: roomCluster.Name}}}
+		KubeConfig: &meta.KubeConfigReference{SecretRef: &meta.SecretKeyReference{Name: testCluster.Name}}}
 	old.Status = helmv2.HelmReleaseStatus{StorageNamespace: "apps",
 		Conditions:                  []metav1.Condition{{Type: fluxstate.Released, Status: metav1.ConditionTrue, Reason: helmv2.InstallSucceededReason}},
 		ObservedPostRenderersDigest: "sha256:p",
@@ -75,10 +75,10 @@ func adoptingAddonIn(namespace, name string, more ...map[string]any) map[string]
 	return a
 }
 
-func adoptRoom(t *testing.T, old *helmv2.HelmRelease, addons ...map[string]any) *room {
-	beside := kubeconfigSecret(roomCluster, "t0")
+func adoptFixture(t *testing.T, old *helmv2.HelmRelease, addons ...map[string]any) *fixture {
+	beside := kubeconfigSecret(testCluster, "t0")
 	beside.Namespace = "flux-system"
-	return newServedRoom(t, append(addonsOf(roomSet, "1", addons...), old, beside)...)
+	return newServedFixture(t, append(addonsOf(testSet, "1", addons...), old, beside)...)
 }
 
 // TestAdoptKeepsItsObject: an add-on goes on with the hand-written object beside its set, also if the hub dies in between. What others had in
@@ -91,10 +91,10 @@ func TestAdoptKeepsItsObject(t *testing.T) {
 				o.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "git", "team": "a"}
 				o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "1"}}
 				if name == "OfAnotherNamespace" {
-					o.Namespace = roomCluster.Namespace
+					o.Namespace = testCluster.Namespace
 				}
 			})
-			m := adoptRoom(t, there, adoptingAddonIn(there.Namespace, "app"))
+			m := adoptFixture(t, there, adoptingAddonIn(there.Namespace, "app"))
 			patches := 0
 			m.failing = func(what string) (error, bool) {
 				if what == "patch *unstructured.Unstructured" {
@@ -108,11 +108,11 @@ func TestAdoptKeepsItsObject(t *testing.T) {
 			}
 			m.settle()
 			m.settle()
-			o, ok := m.object(roomCluster, "app").(*helmv2.HelmRelease)
+			o, ok := m.object(testCluster, "app").(*helmv2.HelmRelease)
 			if !ok || len(m.uninstalled) > 0 {
-				t.Fatalf("there is %+v; uninstalled %v; %+v", o, m.uninstalled, m.delivery(roomCluster, roomSet).Status.Addons)
+				t.Fatalf("there is %+v; uninstalled %v; %+v", o, m.uninstalled, m.delivery(testCluster, testSet).Status.Addons)
 			}
-			if s := m.delivery(roomCluster, roomSet).Status.Addons[0].State; s != hubv1.AddonReady {
+			if s := m.delivery(testCluster, testSet).Status.Addons[0].State; s != hubv1.AddonReady {
 				t.Errorf("its state is %s", s)
 			}
 			if name == "OfAnotherNamespace" {
@@ -136,7 +136,7 @@ func TestAdoptKeepsItsObject(t *testing.T) {
 
 // TestAdoptTakesTheKeyThatFluxTakes: a kubeConfig without a key is that of value, and of value.yaml if there is no value.
 func TestAdoptTakesTheKeyThatFluxTakes(t *testing.T) {
-	here := string(roomKubeconfig("t0"))
+	here := string(testKubeconfig("t0"))
 	elsewhere := strings.ReplaceAll(here, "192.0.2.7", "192.0.2.8")
 	if elsewhere == here {
 		t.Fatal("the kubeconfig has another form")
@@ -156,22 +156,22 @@ func TestAdoptTakesTheKeyThatFluxTakes(t *testing.T) {
 		"NamedAndNotThere":   {"kubeconfig", map[string]string{"value": here}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			old := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: roomCluster.Namespace, Name: "by-hand", Finalizers: []string{fluxFinalizer}}}
+			old := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: testCluster.Namespace, Name: "by-hand", Finalizers: []string{fluxFinalizer}}}
 			old.Spec.Path = "./app"
 			old.Spec.KubeConfig = &meta.KubeConfigReference{SecretRef: &meta.SecretKeyReference{Name: "by-hand", Key: tc.key}}
-			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: roomCluster.Namespace, Name: "by-hand"}, Data: map[string][]byte{}}
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testCluster.Namespace, Name: "by-hand"}, Data: map[string][]byte{}}
 			for k, v := range tc.data {
 				secret.Data[k] = []byte(v)
 			}
 			adopting := kustomizationAddon("app")
-			adopting["adopt"] = map[string]any{"namespace": roomCluster.Namespace, "name": "by-hand"}
-			m := newRoom(t, append(addonsOf(roomSet, "1", adopting),
-				registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"), old, secret)...)
+			adopting["adopt"] = map[string]any{"namespace": testCluster.Namespace, "name": "by-hand"}
+			m := newFixture(t, append(addonsOf(testSet, "1", adopting),
+				registered(testCluster, "c1"), kubeconfigSecret(testCluster, "t0"), deliveredTo(testCluster, testSet, "1"), old, secret)...)
 			m.settle()
 			m.settle()
 			err := m.api.Get(t.Context(), client.ObjectKeyFromObject(old), &kustomizev1.Kustomization{})
 			if gone := err != nil; gone != tc.want {
-				t.Errorf("it is adopted: %t; %+v", gone, m.delivery(roomCluster, roomSet).Status.Addons)
+				t.Errorf("it is adopted: %t; %+v", gone, m.delivery(testCluster, testSet).Status.Addons)
 			}
 		})
 	}
@@ -179,17 +179,17 @@ func TestAdoptTakesTheKeyThatFluxTakes(t *testing.T) {
 
 // TestAdoptRefusedIsLookedAtAgain: nothing tells the hub that a hand-written Kustomization, or the Secret beside it, has been mended.
 func TestAdoptRefusedIsLookedAtAgain(t *testing.T) {
-	old := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: roomCluster.Namespace, Name: "by-hand", Finalizers: []string{fluxFinalizer}}}
+	old := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: testCluster.Namespace, Name: "by-hand", Finalizers: []string{fluxFinalizer}}}
 	old.Spec.Path = "./app"
 	old.Spec.KubeConfig = &meta.KubeConfigReference{SecretRef: &meta.SecretKeyReference{Name: "missing"}}
 	adopting := kustomizationAddon("app")
-	adopting["adopt"] = map[string]any{"namespace": roomCluster.Namespace, "name": "by-hand"}
-	m := newServedRoom(t, append(addonsOf(roomSet, "1", adopting), old)...)
+	adopting["adopt"] = map[string]any{"namespace": testCluster.Namespace, "name": "by-hand"}
+	m := newServedFixture(t, append(addonsOf(testSet, "1", adopting), old)...)
 	m.settle()
-	if a := m.delivery(roomCluster, roomSet).Status.Addons[0]; a.State != hubv1.AddonFailed || !strings.Contains(a.Message, "does not exist") {
+	if a := m.delivery(testCluster, testSet).Status.Addons[0]; a.State != hubv1.AddonFailed || !strings.Contains(a.Message, "does not exist") {
 		t.Fatalf("it is %s: %s", a.State, a.Message)
 	}
-	result, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: roomCluster})
+	result, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: testCluster})
 	if err != nil || result.RequeueAfter != retryFailed {
 		t.Errorf("it is looked at again after %s, want %s; %v", result.RequeueAfter, retryFailed, err)
 	}
@@ -205,21 +205,21 @@ func TestAdoptNotYetMoved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := byHand(change)
-			m := newServedRoom(t, append(addonsOf(roomSet, "1", adoptingAddonIn(old.Namespace, "app")), old)...)
+			m := newServedFixture(t, append(addonsOf(testSet, "1", adoptingAddonIn(old.Namespace, "app")), old)...)
 			m.quietly(func() {
-				beside := kubeconfigSecret(roomCluster, "t0")
+				beside := kubeconfigSecret(testCluster, "t0")
 				beside.Namespace = old.Namespace
 				m.must(m.api.Create(t.Context(), beside))
 			})
 			m.settle()
 			there := &helmv2.HelmRelease{}
 			m.must(m.api.Get(t.Context(), client.ObjectKeyFromObject(old), there))
-			if a := m.delivery(roomCluster, roomSet).Status.Addons[0]; there.Spec.Suspend || len(m.released) > 0 || !strings.Contains(a.Message, "another") {
+			if a := m.delivery(testCluster, testSet).Status.Addons[0]; there.Spec.Suspend || len(m.released) > 0 || !strings.Contains(a.Message, "another") {
 				t.Fatalf("suspended: %t; released: %v; it is %s: %s", there.Spec.Suspend, m.released, a.State, a.Message)
 			}
 			edit(m, old.Namespace, old.Name, &helmv2.HelmRelease{}, func(o *helmv2.HelmRelease) { o.Status = byHand(nil).Status })
 			m.settle()
-			if a := m.delivery(roomCluster, roomSet).Status.Addons[0]; m.object(roomCluster, "app") == nil || a.State != hubv1.AddonReady || len(m.uninstalled) > 0 {
+			if a := m.delivery(testCluster, testSet).Status.Addons[0]; m.object(testCluster, "app") == nil || a.State != hubv1.AddonReady || len(m.uninstalled) > 0 {
 				t.Errorf("Flux has moved it, and it is %s: %s; uninstalled: %v", a.State, a.Message, m.uninstalled)
 			}
 		})
@@ -232,21 +232,21 @@ func TestAdoptTakesNoReleaseOfTheHub(t *testing.T) {
 	for name, tc := range map[string]struct {
 		namespace string // of the set whose add-on has the release
 		adopted   bool
-	}{"AnotherPlatformSets": {"flux-system", false}, "ATenants": {roomCluster.Namespace, true}} {
+	}{"AnotherPlatformSets": {"flux-system", false}, "ATenants": {testCluster.Namespace, true}} {
 		t.Run(name, func(t *testing.T) {
-			objects := addonsOf(roomSet, "1", releaseAddon("web"))
-			delivery := deliveredTo(roomCluster, roomSet, "1")
+			objects := addonsOf(testSet, "1", releaseAddon("web"))
+			delivery := deliveredTo(testCluster, testSet, "1")
 			for _, o := range append(objects, delivery) {
 				o.SetNamespace(tc.namespace)
 			}
-			m := newRoom(t, append(objects, delivery, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"))...)
+			m := newFixture(t, append(objects, delivery, registered(testCluster, "c1"), kubeconfigSecret(testCluster, "t0"))...)
 			m.settle()
-			web := m.object(roomCluster, "web").(*helmv2.HelmRelease)
+			web := m.object(testCluster, "web").(*helmv2.HelmRelease)
 			old := byHand(func(o *helmv2.HelmRelease) {
 				o.Namespace, o.Status = "tenants", helmv2.HelmReleaseStatus{}
 				o.Spec.ReleaseName, o.Spec.TargetNamespace, o.Spec.StorageNamespace = web.Spec.ReleaseName, web.Spec.TargetNamespace, web.Spec.StorageNamespace
 			})
-			own := kubeconfigSecret(roomCluster, "no-credential")
+			own := kubeconfigSecret(testCluster, "no-credential")
 			own.Namespace = old.Namespace
 			m.quietly(func() {
 				for _, o := range append(addonsOf("extra", "1", adoptingAddonIn("tenants", "app")), old, own) {
@@ -255,12 +255,12 @@ func TestAdoptTakesNoReleaseOfTheHub(t *testing.T) {
 					}
 					m.must(m.api.Create(t.Context(), o))
 				}
-				m.must(m.api.Create(t.Context(), deliveredTo(roomCluster, "extra", "1")))
+				m.must(m.api.Create(t.Context(), deliveredTo(testCluster, "extra", "1")))
 			})
 			m.settle()
 			m.settle()
-			a := m.delivery(roomCluster, "extra").Status.Addons[0]
-			if stays := m.object(roomCluster, "web") != nil; stays == tc.adopted || (m.object(roomCluster, "app") != nil) != tc.adopted {
+			a := m.delivery(testCluster, "extra").Status.Addons[0]
+			if stays := m.object(testCluster, "web") != nil; stays == tc.adopted || (m.object(testCluster, "app") != nil) != tc.adopted {
 				t.Errorf("the add-on that has the release stays: %t; the other one is %s: %s", stays, a.State, a.Message)
 			}
 			if !tc.adopted && (a.State != hubv1.AddonFailed || !strings.Contains(a.Message, `which add-on "web" of AddonSet flux-system/base delivers here`)) {
@@ -275,12 +275,12 @@ func TestAdoptDropsTheChart(t *testing.T) {
 	for name, fault := range map[string]bool{"AtOnce": false, "AfterAFault": true} {
 		t.Run(name, func(t *testing.T) {
 			old := byHand(func(o *helmv2.HelmRelease) {
-				o.Namespace, o.Status.HelmChart = roomCluster.Namespace, roomCluster.Namespace+"/by-hand"
+				o.Namespace, o.Status.HelmChart = testCluster.Namespace, testCluster.Namespace+"/by-hand"
 			})
-			chart := &sourcev1.HelmChart{ObjectMeta: metav1.ObjectMeta{Namespace: roomCluster.Namespace, Name: "by-hand", Labels: map[string]string{
+			chart := &sourcev1.HelmChart{ObjectMeta: metav1.ObjectMeta{Namespace: testCluster.Namespace, Name: "by-hand", Labels: map[string]string{
 				"helm.toolkit.fluxcd.io/name": old.Name, "helm.toolkit.fluxcd.io/namespace": old.Namespace,
 			}}}
-			m := adoptRoom(t, old, adoptingAddonIn(roomCluster.Namespace, "app"))
+			m := adoptFixture(t, old, adoptingAddonIn(testCluster.Namespace, "app"))
 			m.quietly(func() { m.must(m.api.Create(t.Context(), chart)) })
 			if fault {
 				m.failing = func(what string) (error, bool) {
@@ -293,7 +293,7 @@ func TestAdoptDropsTheChart(t *testing.T) {
 			}
 			m.settle()
 			m.settle()
-			if a := m.delivery(roomCluster, roomSet).Status.Addons[0]; a.State != hubv1.AddonReady || m.failing != nil {
+			if a := m.delivery(testCluster, testSet).Status.Addons[0]; a.State != hubv1.AddonReady || m.failing != nil {
 				t.Fatalf("it is %s: %s", a.State, a.Message)
 			}
 			if err := m.api.Get(t.Context(), client.ObjectKeyFromObject(chart), &sourcev1.HelmChart{}); !apierrors.IsNotFound(err) {
@@ -308,8 +308,8 @@ func TestAdoptDropsTheChart(t *testing.T) {
 func TestAdoptTakenBack(t *testing.T) {
 	for name, effect := range map[string]bool{"Refused": false, "AnswerLost": true} {
 		t.Run(name, func(t *testing.T) {
-			old, refused := byHand(func(o *helmv2.HelmRelease) { o.Namespace = roomCluster.Namespace }), 0
-			m := adoptRoom(t, old, adoptingAddonIn(roomCluster.Namespace, "app"))
+			old, refused := byHand(func(o *helmv2.HelmRelease) { o.Namespace = testCluster.Namespace }), 0
+			m := adoptFixture(t, old, adoptingAddonIn(testCluster.Namespace, "app"))
 			m.failing = func(what string) (error, bool) {
 				if what != "delete *v2.HelmRelease" {
 					return nil, false
@@ -318,7 +318,7 @@ func TestAdoptTakenBack(t *testing.T) {
 				return errors.New("a policy refuses that"), effect
 			}
 			for range 5 {
-				if err := m.reconcile(roomCluster); refused > 0 && err != nil {
+				if err := m.reconcile(testCluster); refused > 0 && err != nil {
 					break
 				}
 			}
@@ -331,7 +331,7 @@ func TestAdoptTakenBack(t *testing.T) {
 			}
 			m.failing = nil
 			m.settle()
-			if a := m.delivery(roomCluster, roomSet).Status.Addons[0]; a.State != hubv1.AddonReady || len(m.uninstalled) > 0 {
+			if a := m.delivery(testCluster, testSet).Status.Addons[0]; a.State != hubv1.AddonReady || len(m.uninstalled) > 0 {
 				t.Errorf("it is %s: %s; uninstalled: %v", a.State, a.Message, m.uninstalled)
 			}
 		})
@@ -344,15 +344,15 @@ func TestAdoptSuspended(t *testing.T) {
 	for name, ours := range map[string]bool{"BySomebody": false, "ByAHubThatDied": true} {
 		t.Run(name, func(t *testing.T) {
 			old := byHand(func(o *helmv2.HelmRelease) {
-				o.Namespace = roomCluster.Namespace
+				o.Namespace = testCluster.Namespace
 				if o.Spec.Suspend = true; ours {
 					o.Annotations = map[string]string{hubv1.SuspendedAnnotation: hubv1.TakenOverSuspension}
 				}
 			})
-			m := adoptRoom(t, old, adoptingAddonIn(roomCluster.Namespace, "app"))
+			m := adoptFixture(t, old, adoptingAddonIn(testCluster.Namespace, "app"))
 			m.settle()
 			m.settle()
-			a, is := m.delivery(roomCluster, roomSet).Status.Addons[0], &helmv2.HelmRelease{}
+			a, is := m.delivery(testCluster, testSet).Status.Addons[0], &helmv2.HelmRelease{}
 			gone := m.api.Get(t.Context(), client.ObjectKeyFromObject(old), is) != nil
 			if gone != ours || !ours && (!is.Spec.Suspend || a.State != hubv1.AddonFailed || !strings.Contains(a.Message, "is suspended")) {
 				t.Fatalf("it is gone: %t, want %t, and suspended: %t; %s: %s", gone, ours, is.Spec.Suspend, a.State, a.Message)
@@ -362,7 +362,7 @@ func TestAdoptSuspended(t *testing.T) {
 				m.settle()
 				m.settle()
 			}
-			if a := m.delivery(roomCluster, roomSet).Status.Addons[0]; a.State != hubv1.AddonReady || len(m.uninstalled) > 0 {
+			if a := m.delivery(testCluster, testSet).Status.Addons[0]; a.State != hubv1.AddonReady || len(m.uninstalled) > 0 {
 				t.Errorf("it is %s: %s; uninstalled: %v", a.State, a.Message, m.uninstalled)
 			}
 		})
@@ -373,25 +373,25 @@ func TestAdoptSuspended(t *testing.T) {
 // have the release.
 func TestAdoptFromATeam(t *testing.T) {
 	old := byHand(func(o *helmv2.HelmRelease) { o.Namespace = teamNamespace })
-	beside := kubeconfigSecret(roomCluster, "t0")
+	beside := kubeconfigSecret(testCluster, "t0")
 	beside.Namespace = teamNamespace
-	m := teamRoom(t, true)
+	m := teamFixture(t, true)
 	m.settle()
 	m.quietly(func() {
 		for _, o := range append(addonsOf("extra", "1", adoptingAddonIn(teamNamespace, "app")), old, beside) {
 			m.must(m.api.Create(t.Context(), o))
 		}
-		m.must(m.api.Create(t.Context(), deliveredTo(roomCluster, "extra", "1")))
+		m.must(m.api.Create(t.Context(), deliveredTo(testCluster, "extra", "1")))
 	})
 	for range 20 {
-		m.must(m.reconcile(roomCluster))
+		m.must(m.reconcile(testCluster))
 		gone := m.api.Get(t.Context(), client.ObjectKeyFromObject(old), &helmv2.HelmRelease{}) != nil
-		if !gone && m.object(roomCluster, "app") != nil {
+		if !gone && m.object(testCluster, "app") != nil {
 			t.Fatal("two objects have the release")
 		}
 		m.flux()
 	}
-	if a := m.delivery(roomCluster, "extra").Status.Addons[0]; m.object(roomCluster, "app") == nil || a.State != hubv1.AddonReady || len(m.uninstalled) > 0 {
+	if a := m.delivery(testCluster, "extra").Status.Addons[0]; m.object(testCluster, "app") == nil || a.State != hubv1.AddonReady || len(m.uninstalled) > 0 {
 		t.Errorf("it is %s: %s; uninstalled: %v", a.State, a.Message, m.uninstalled)
 	}
 }
@@ -400,21 +400,21 @@ func TestAdoptFromATeam(t *testing.T) {
 // has not failed.
 func TestAdoptBeforeTheClusterAnswers(t *testing.T) {
 	old := byHand(func(o *helmv2.HelmRelease) { o.Spec.ReleaseName, o.Status.History[0].Name = "legacy", "legacy" })
-	beside := kubeconfigSecret(roomCluster, "t0")
+	beside := kubeconfigSecret(testCluster, "t0")
 	beside.Namespace = "flux-system"
-	reg := registered(roomCluster, "c1")
+	reg := registered(testCluster, "c1")
 	answered := reg.Status
 	reg.Status = hubv1.ClusterRegistrationStatus{}
-	m := newRoom(t, append(addonsOf(roomSet, "1", adoptingAddon("app")), old, beside, reg, kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	m := newFixture(t, append(addonsOf(testSet, "1", adoptingAddon("app")), old, beside, reg, kubeconfigSecret(testCluster, "t0"), deliveredTo(testCluster, testSet, "1"))...)
 	m.settle()
-	if a := m.delivery(roomCluster, roomSet).Status.Addons[0]; a.State != hubv1.AddonWaitingForCluster || len(m.released) > 0 {
+	if a := m.delivery(testCluster, testSet).Status.Addons[0]; a.State != hubv1.AddonWaitingForCluster || len(m.released) > 0 {
 		t.Errorf("it is %s: %s; released: %v", a.State, a.Message, m.released)
 	}
 	edit(m, reg.Namespace, reg.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) { r.Status = answered })
 	m.settle()
 	m.settle()
-	a := m.delivery(roomCluster, roomSet).Status.Addons[0]
-	if o, ok := m.object(roomCluster, "app").(*helmv2.HelmRelease); !ok || o.Spec.ReleaseName != "legacy" || a.State != hubv1.AddonReady || len(m.uninstalled) > 0 {
+	a := m.delivery(testCluster, testSet).Status.Addons[0]
+	if o, ok := m.object(testCluster, "app").(*helmv2.HelmRelease); !ok || o.Spec.ReleaseName != "legacy" || a.State != hubv1.AddonReady || len(m.uninstalled) > 0 {
 		t.Errorf("it is %s: %s; uninstalled: %v", a.State, a.Message, m.uninstalled)
 	}
 }
@@ -438,20 +438,20 @@ func TestAdoptNotYetApplied(t *testing.T) {
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			old := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: roomCluster.Namespace, Name: "by-hand", Finalizers: []string{fluxFinalizer}, Generation: 2}}
+			old := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: testCluster.Namespace, Name: "by-hand", Finalizers: []string{fluxFinalizer}, Generation: 2}}
 			old.Spec.Path = "./app"
-			old.Spec.KubeConfig = &meta.KubeConfigReference{SecretRef: &meta.SecretKeyReference{Name: roomCluster.Name}}
+			old.Spec.KubeConfig = &meta.KubeConfigReference{SecretRef: &meta.SecretKeyReference{Name: testCluster.Name}}
 			old.Status = kustomizev1.KustomizationStatus{ObservedGeneration: 1, LastAppliedRevision: "main@sha1:1",
 				Inventory: &kustomizev1.ResourceInventory{Entries: []kustomizev1.ResourceRef{{ID: "default_former__ConfigMap"}}}}
 			tc.change(old)
 			adopting := kustomizationAddon("app")
-			adopting["adopt"] = map[string]any{"namespace": roomCluster.Namespace, "name": "by-hand"}
-			m := newServedRoom(t, append(addonsOf(roomSet, "1", adopting), old)...)
+			adopting["adopt"] = map[string]any{"namespace": testCluster.Namespace, "name": "by-hand"}
+			m := newServedFixture(t, append(addonsOf(testSet, "1", adopting), old)...)
 			m.busy = true
 			m.settle()
 			there := &kustomizev1.Kustomization{}
 			if gone := m.api.Get(t.Context(), client.ObjectKeyFromObject(old), there) != nil; gone != tc.want {
-				a := m.delivery(roomCluster, roomSet).Status.Addons[0]
+				a := m.delivery(testCluster, testSet).Status.Addons[0]
 				t.Fatalf("it is gone: %t, want %t; suspended: %t; %s: %s", gone, tc.want, there.Spec.Suspend, a.State, a.Message)
 			}
 			if !tc.want {
@@ -462,7 +462,7 @@ func TestAdoptNotYetApplied(t *testing.T) {
 			m.busy = false
 			m.settle()
 			m.settle()
-			if a := m.delivery(roomCluster, roomSet).Status.Addons[0]; m.object(roomCluster, "app") == nil || a.State != hubv1.AddonReady || len(m.uninstalled) > 0 {
+			if a := m.delivery(testCluster, testSet).Status.Addons[0]; m.object(testCluster, "app") == nil || a.State != hubv1.AddonReady || len(m.uninstalled) > 0 {
 				t.Errorf("Flux has applied it, and it is %s: %s; uninstalled: %v", a.State, a.Message, m.uninstalled)
 			}
 		})

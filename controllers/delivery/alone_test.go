@@ -25,9 +25,9 @@ import (
 
 // setBeside returns a tenant's set with its revision and its delivery, in the namespace of the registration.
 func setBeside(set string, addons ...map[string]any) []client.Object {
-	out := append(addonsOf(set, "1", addons...), deliveredTo(roomCluster, set, "1"))
+	out := append(addonsOf(set, "1", addons...), deliveredTo(testCluster, set, "1"))
 	for _, o := range out {
-		o.SetNamespace(roomCluster.Namespace)
+		o.SetNamespace(testCluster.Namespace)
 	}
 	return out
 }
@@ -35,24 +35,24 @@ func setBeside(set string, addons ...map[string]any) []client.Object {
 // TestSomebodyElsesMirrorHoldsUpNobodyElse: a tenant has a Secret of the mirror's name in his namespace. What the platform waits for on the cluster
 // happens at its time. His own delivery says what it waits for, and goes on when that is gone.
 func TestSomebodyElsesMirrorHoldsUpNobodyElse(t *testing.T) {
-	m := newServedRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), setBeside("mine", releaseAddon("his"))...)...)
-	taken := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: roomCluster.Namespace, Name: identity.Mirror("hub", roomCluster)}}
+	m := newServedFixture(t, append(addonsOf(testSet, "1", releaseAddon("app")), setBeside("mine", releaseAddon("his"))...)...)
+	taken := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testCluster.Namespace, Name: identity.Mirror("hub", testCluster)}}
 	m.quietly(func() { m.must(m.api.Create(t.Context(), taken)) })
 	m.settle()
 	if a := m.tenantsDelivery().Status.Addons; len(a) != 1 || a[0].State != hubv1.AddonWaitingForCluster || !strings.Contains(a[0].Message, taken.Name) {
 		t.Errorf("his delivery says %+v", a)
 	}
 	look := func() time.Duration {
-		m.r.writes.Forget(roomCluster)
-		res, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: roomCluster})
+		m.r.writes.Forget(testCluster)
+		res, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: testCluster})
 		m.must(err)
 		return res.RequeueAfter
 	}
 	if after := look(); after != retryFailed {
 		t.Errorf("it looks for his mirror after %s", after)
 	}
-	m.withdraw(roomCluster, roomSet)
-	m.clock.SetTime(m.delivery(roomCluster, roomSet).DeletionTimestamp.Add(time.Second))
+	m.withdraw(testCluster, testSet)
+	m.clock.SetTime(m.delivery(testCluster, testSet).DeletionTimestamp.Add(time.Second))
 	if after := look(); after != m.r.Config.RemovalDelay-time.Second {
 		t.Errorf("the platform's removal is looked at after %s", after)
 	}
@@ -73,20 +73,20 @@ func TestForgedSuspensionsTakeNoTurns(t *testing.T) {
 		writes  bool
 	}{"NotSuspended": {}, "Suspended": {suspend: true, writes: true}, "SuspendedAndEditedAllTheTime": {suspend: true, err: conflict, writes: true}} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
-			m.must(m.reconcile(roomCluster))
+			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
+			m.must(m.reconcile(testCluster))
 			m.r.resumes = rate.NewLimiter(resumedPerSecond, resumedAtOnce)
 			m.failing = func(what string) (error, bool) { return tc.err, false }
 			hr := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{
-				Namespace: roomCluster.Namespace, Name: identity.FluxObject("hub", roomCluster, "evil"), UID: "forged",
-				Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", roomCluster), hubv1.AddonLabel: "evil"},
+				Namespace: testCluster.Namespace, Name: identity.FluxObject("hub", testCluster, "evil"), UID: "forged",
+				Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", testCluster), hubv1.AddonLabel: "evil"},
 				Annotations: map[string]string{hubv1.SuspendedAnnotation: "x"},
 			}}
 			hr.Spec.Suspend = tc.suspend
 			m.quietly(func() { m.must(m.api.Create(t.Context(), hr)) })
 			before := m.writes
 			for range 3 {
-				m.must(m.reconcile(roomCluster))
+				m.must(m.reconcile(testCluster))
 			}
 			if left := m.r.resumes.TokensAt(m.clock.Now()); left != resumedAtOnce || m.writes > before != tc.writes {
 				t.Errorf("%v turns are left, after %d writes", left, m.writes-before)
@@ -97,10 +97,10 @@ func TestForgedSuspensionsTakeNoTurns(t *testing.T) {
 
 // TestAClusterTakesOneTurn: all of a cluster is resumed in one turn, and what has no turn waits.
 func TestAClusterTakesOneTurn(t *testing.T) {
-	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"), releaseAddon("web"))...)
-	m.must(m.reconcile(roomCluster))
+	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"), releaseAddon("web"))...)
+	m.must(m.reconcile(testCluster))
 	m.pause(true)
-	m.must(m.reconcile(roomCluster))
+	m.must(m.reconcile(testCluster))
 	m.pause(false)
 	suspended := func() (n int) {
 		for _, o := range m.objects() {
@@ -112,12 +112,12 @@ func TestAClusterTakesOneTurn(t *testing.T) {
 	}
 	m.r.resumes = rate.NewLimiter(resumedPerSecond, 1)
 	m.r.resumes.ReserveN(m.clock.Now(), 1)
-	res, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: roomCluster})
+	res, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: testCluster})
 	if m.must(err); suspended() != 2 || res.RequeueAfter > time.Second {
 		t.Errorf("out of turn, %d are suspended, and it is looked at after %s", suspended(), res.RequeueAfter)
 	}
 	m.clock.SetTime(m.clock.Now().Add(time.Second))
-	m.must(m.reconcile(roomCluster))
+	m.must(m.reconcile(testCluster))
 	if left := m.r.resumes.TokensAt(m.clock.Now()); suspended() != 0 || left != 0 {
 		t.Errorf("%d are suspended, and %v turns are left", suspended(), left)
 	}
@@ -128,24 +128,24 @@ func TestAClusterTakesOneTurn(t *testing.T) {
 func TestNamespaceTakesItsShareOfTurns(t *testing.T) {
 	for name, waits := range map[string]bool{"SomebodyElseWaits": true, "NobodyElseWaits": false} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
-			m.must(m.reconcile(roomCluster))
+			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
+			m.must(m.reconcile(testCluster))
 			m.pause(true)
-			m.must(m.reconcile(roomCluster))
+			m.must(m.reconcile(testCluster))
 			m.pause(false)
 			for range resumedPerSecond {
-				m.r.shares.Take(roomCluster.Namespace, m.clock.Now())
+				m.r.shares.Take(testCluster.Namespace, m.clock.Now())
 			}
 			if waits {
 				m.r.shares.Wait("somebody-elses", m.clock.Now())
 			}
-			suspended := func() bool { return m.object(roomCluster, "app").(*helmv2.HelmRelease).Spec.Suspend }
-			res, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: roomCluster})
+			suspended := func() bool { return m.object(testCluster, "app").(*helmv2.HelmRelease).Spec.Suspend }
+			res, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: testCluster})
 			if m.must(err); suspended() != waits || waits && res.RequeueAfter > time.Second {
 				t.Errorf("it is suspended: %t, and looked at after %s", suspended(), res.RequeueAfter)
 			}
 			m.clock.SetTime(m.clock.Now().Add(2 * time.Second))
-			if m.must(m.reconcile(roomCluster)); suspended() {
+			if m.must(m.reconcile(testCluster)); suspended() {
 				t.Error("it is never resumed")
 			}
 		})
@@ -155,11 +155,11 @@ func TestNamespaceTakesItsShareOfTurns(t *testing.T) {
 // TestSourcesOfOthersHaveNothingRenderedAgain: somebody's source goes that his own Kustomization uses, which says that it is of another one's cluster.
 // What is delivered there from other namespaces is not rendered again. It is when a source goes that is used from there.
 func TestSourcesOfOthersHaveNothingRenderedAgain(t *testing.T) {
-	objects := append(addonsOf(roomSet, "1", kustomizationAddon("app")), setBeside("mine", releaseAddon("his"))...)
-	m := newServedRoom(t, objects...)
-	m.must(m.reconcile(roomCluster))
+	objects := append(addonsOf(testSet, "1", kustomizationAddon("app")), setBeside("mine", releaseAddon("his"))...)
+	m := newServedFixture(t, objects...)
+	m.must(m.reconcile(testCluster))
 	k := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: "evil", Name: "k",
-		Labels: map[string]string{hubv1.ClusterKeyLabel: "any"}, Annotations: map[string]string{hubv1.RegistrationAnnotation: roomCluster.String()}}}
+		Labels: map[string]string{hubv1.ClusterKeyLabel: "any"}, Annotations: map[string]string{hubv1.RegistrationAnnotation: testCluster.String()}}}
 	k.Spec.SourceRef = kustomizev1.CrossNamespaceSourceReference{Kind: sourcev1.GitRepositoryKind, Name: "git"}
 	m.quietly(func() { m.must(m.api.Create(t.Context(), k)) })
 	for _, tc := range []struct {

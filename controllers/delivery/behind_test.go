@@ -12,24 +12,24 @@ import (
 	"github.com/chandler-hub/chandler/controllers/echo"
 )
 
-// TestBehindItsOwnWrites: a cache that does not show yet what the room has written is no ground to decide anything on. It is looked at again soon,
+// TestBehindItsOwnWrites: a cache that does not show yet what the controller has written is no ground to decide anything on. It is looked at again soon,
 // but not for ever.
 func TestBehindItsOwnWrites(t *testing.T) {
-	m := newServedRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), addonsOf(roomSet, "2", releaseAddon("app"), releaseAddon("other"))[1:]...)...)
+	m := newServedFixture(t, append(addonsOf(testSet, "1", releaseAddon("app")), addonsOf(testSet, "2", releaseAddon("app"), releaseAddon("other"))[1:]...)...)
 	m.settle()
-	d := m.delivery(roomCluster, roomSet)
-	edit(m, d.Namespace, d.Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(roomSet, "2") })
-	written := m.delivery(roomCluster, roomSet)
+	d := m.delivery(testCluster, testSet)
+	edit(m, d.Namespace, d.Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(testSet, "2") })
+	written := m.delivery(testCluster, testSet)
 	written.ResourceVersion = "999999" // the cache has an older one
-	m.r.writes.Note(roomCluster, deliveryKind, written, m.clock.Now())
+	m.r.writes.Note(testCluster, deliveryKind, written, m.clock.Now())
 
 	before := m.writes
-	result, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: roomCluster})
+	result, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: testCluster})
 	if err != nil || result.RequeueAfter != echo.Wait || m.writes != before {
 		t.Errorf("it looks again after %s, has written %d times, %v; want %s and nothing written", result.RequeueAfter, m.writes-before, err, echo.Wait)
 	}
 	m.clock.SetTime(m.clock.Now().Add(time.Minute))
-	if m.settle(); m.object(roomCluster, "other") == nil {
+	if m.settle(); m.object(testCluster, "other") == nil {
 		t.Error("it waits without end")
 	}
 }

@@ -17,15 +17,15 @@ import (
 
 // ofTenant makes what addonsOf returns, with its delivery, one of the cluster's own namespace.
 func ofTenant(set string, addons ...map[string]any) []client.Object {
-	out := append(addonsOf(set, "1", addons...), client.Object(deliveredTo(roomCluster, set, "1")))
+	out := append(addonsOf(set, "1", addons...), client.Object(deliveredTo(testCluster, set, "1")))
 	for _, o := range out {
-		o.SetNamespace(roomCluster.Namespace)
+		o.SetNamespace(testCluster.Namespace)
 	}
 	return out
 }
 
 // compiling has a hub that has compiled nothing compile a set of the tenant's for long. It returns how to end that.
-func (m *room) compiling() (end func()) {
+func (m *fixture) compiling() (end func()) {
 	begun, release, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	m.restart()
 	m.r.Programs = &programs.Cache{Slots: 2, Compile: func(raw []byte, a compile.Author) (*compile.Program, error) {
@@ -37,7 +37,7 @@ func (m *room) compiling() (end func()) {
 	}}
 	go func() {
 		defer close(done)
-		_, _ = m.r.Programs.Get("", compile.Author{Namespace: roomCluster.Namespace, Set: "other"}, func() ([]byte, error) { return []byte("{}"), nil })
+		_, _ = m.r.Programs.Get("", compile.Author{Namespace: testCluster.Namespace, Set: "other"}, func() ([]byte, error) { return []byte("{}"), nil })
 	}()
 	<-begun
 	return func() { close(release); <-done }
@@ -48,23 +48,23 @@ func (m *room) compiling() (end func()) {
 func TestBusyCompilerHoldsUpOneDelivery(t *testing.T) {
 	for name, delivered := range map[string]bool{"NotDeliveredYet": false, "Delivered": true} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), ofTenant("mine", releaseAddon("his"))...)...)
+			m := newServedFixture(t, append(addonsOf(testSet, "1", releaseAddon("app")), ofTenant("mine", releaseAddon("his"))...)...)
 			if delivered {
 				m.settle()
-				m.quietly(func() { m.must(m.api.Delete(t.Context(), m.object(roomCluster, "app"))) })
+				m.quietly(func() { m.must(m.api.Delete(t.Context(), m.object(testCluster, "app"))) })
 				m.flux()
 			}
 			end := m.compiling()
 			before := m.tenantsDelivery()
 			for range 3 {
-				result, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: roomCluster})
+				result, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: testCluster})
 				if err != nil || result.RequeueAfter == 0 || result.RequeueAfter > programs.Wait {
 					t.Errorf("again after %s: %v", result.RequeueAfter, err)
 				}
 				m.flux()
 			}
-			if app := m.object(roomCluster, "app"); app == nil || app.GetDeletionTimestamp() != nil || (m.object(roomCluster, "his") != nil) != delivered || len(m.released) > 0 {
-				t.Errorf("the platform's is %v, his is %v, let go %v", app, m.object(roomCluster, "his"), m.released)
+			if app := m.object(testCluster, "app"); app == nil || app.GetDeletionTimestamp() != nil || (m.object(testCluster, "his") != nil) != delivered || len(m.released) > 0 {
+				t.Errorf("the platform's is %v, his is %v, let go %v", app, m.object(testCluster, "his"), m.released)
 			}
 			if d := cmp.Diff(before, m.tenantsDelivery()); d != "" {
 				t.Errorf("his delivery says (-want +got):\n%s", d)
@@ -82,7 +82,7 @@ func TestBusyCompilerHoldsUpOneDelivery(t *testing.T) {
 func TestBusyCompilerKeepsTheOrderOfSets(t *testing.T) {
 	after := kustomizationAddon("after")
 	after["dependsOn"] = []any{map[string]any{"addonSet": "a", "name": "first"}}
-	m := newServedRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), append(ofTenant("a", releaseAddon("first")), ofTenant("b", after)...)...)...)
+	m := newServedFixture(t, append(addonsOf(testSet, "1", releaseAddon("app")), append(ofTenant("a", releaseAddon("first")), ofTenant("b", after)...)...)...)
 	end, gets := m.compiling(), 0
 	m.r.Programs.Schemas = func() *crdschema.Library { // which each program is asked for with
 		if gets++; gets == 2 { // a's could not be compiled, and b's can
@@ -90,12 +90,12 @@ func TestBusyCompilerKeepsTheOrderOfSets(t *testing.T) {
 		}
 		return nil
 	}
-	m.must(m.reconcile(roomCluster))
-	if first, o := m.object(roomCluster, "first"), m.object(roomCluster, "after"); first != nil || o != nil || gets != 3 {
+	m.must(m.reconcile(testCluster))
+	if first, o := m.object(testCluster, "first"), m.object(testCluster, "after"); first != nil || o != nil || gets != 3 {
 		t.Errorf("first is %v, what comes after it %v; %d programs", first, o, gets)
 	}
 	m.settle()
-	if m.object(roomCluster, "first") == nil || m.object(roomCluster, "after") == nil {
+	if m.object(testCluster, "first") == nil || m.object(testCluster, "after") == nil {
 		t.Errorf("there are %v", m.objects())
 	}
 }

@@ -24,11 +24,11 @@ func TestMadeAgainAndCrash(t *testing.T) {
 			for n := 1; ; n++ {
 				crashed := false
 				for _, effect := range []bool{false, true} {
-					m := newServedRoom(t, slices.Concat(addonsOf(roomSet, "1", releaseAddon("old"), releaseAddon("other")),
-						addonsOf(roomSet, "2", releaseAddon("app", map[string]any{"movedFrom": []any{map[string]any{"name": "old"}}}), releaseAddon("other"))[1:],
-						addonsOf(roomSet, "3", releaseAddon("app"), releaseAddon("other"))[1:], addonsOf(roomSet, "4", releaseAddon("other"))[1:])...)
+					m := newServedFixture(t, slices.Concat(addonsOf(testSet, "1", releaseAddon("old"), releaseAddon("other")),
+						addonsOf(testSet, "2", releaseAddon("app", map[string]any{"movedFrom": []any{map[string]any{"name": "old"}}}), releaseAddon("other"))[1:],
+						addonsOf(testSet, "3", releaseAddon("app"), releaseAddon("other"))[1:], addonsOf(testSet, "4", releaseAddon("other"))[1:])...)
 					to := func(revision string) {
-						edit(m, "flux-system", m.delivery(roomCluster, roomSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(roomSet, revision) })
+						edit(m, "flux-system", m.delivery(testCluster, testSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(testSet, revision) })
 					}
 					m.settle()
 					to("2")
@@ -36,13 +36,13 @@ func TestMadeAgainAndCrash(t *testing.T) {
 					to("3")
 					m.settle()
 					m.released = nil
-					hr := m.object(roomCluster, "app").(*helmv2.HelmRelease)
+					hr := m.object(testCluster, "app").(*helmv2.HelmRelease)
 					edit(m, hr.Namespace, hr.Name, hr, func(h *helmv2.HelmRelease) { h.Spec.Suspend = tc.suspended })
 					m.quietly(func() { m.must(m.api.Delete(t.Context(), hr)) })
 					m.flux()
 					m.crashAt(n, effect)
 					for range 4 {
-						_ = m.reconcile(roomCluster)
+						_ = m.reconcile(testCluster)
 						m.flux()
 					}
 					crashed = crashed || m.dead()
@@ -54,7 +54,7 @@ func TestMadeAgainAndCrash(t *testing.T) {
 					m.settle()
 					m.settle()
 					where := fmt.Sprintf("write %d, with effect %t", n, effect)
-					o, _ := m.object(roomCluster, "app").(*helmv2.HelmRelease)
+					o, _ := m.object(testCluster, "app").(*helmv2.HelmRelease)
 					switch {
 					case tc.dropped && o == nil && len(m.told) == 0: // if it is there, the removal guard is asked
 						untold++

@@ -15,7 +15,7 @@ import (
 var errCrashed = errors.New("the hub has crashed")
 
 // crashAt has the hub die at its n-th write from now on, before or after that takes effect.
-func (m *room) crashAt(n int, effect bool) {
+func (m *fixture) crashAt(n int, effect bool) {
 	left := n
 	m.failing = func(string) (error, bool) {
 		left--
@@ -33,24 +33,24 @@ func (m *room) crashAt(n int, effect bool) {
 // can know whether the dead one had sent it.
 func TestLetGoAndCrash(t *testing.T) {
 	orphan := map[string]any{"deletionPolicy": "Orphan"}
-	for name, leave := range map[string]func(*room){
-		"Dropped": func(m *room) {
-			edit(m, "flux-system", m.delivery(roomCluster, roomSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(roomSet, "2") })
+	for name, leave := range map[string]func(*fixture){
+		"Dropped": func(m *fixture) {
+			edit(m, "flux-system", m.delivery(testCluster, testSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(testSet, "2") })
 		},
-		"Withdrawn": func(m *room) { m.withdraw(roomCluster, roomSet) },
+		"Withdrawn": func(m *fixture) { m.withdraw(testCluster, testSet) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for n := 1; ; n++ {
 				crashed := false
 				for _, effect := range []bool{false, true} {
-					objects := append(addonsOf(roomSet, "1", releaseAddon("app", orphan), releaseAddon("other")), addonsOf(roomSet, "2", releaseAddon("other"))[1:]...)
-					m := newServedRoom(t, objects...)
+					objects := append(addonsOf(testSet, "1", releaseAddon("app", orphan), releaseAddon("other")), addonsOf(testSet, "2", releaseAddon("other"))[1:]...)
+					m := newServedFixture(t, objects...)
 					m.settle()
 					leave(m)
 					m.crashAt(n, effect)
 					died := false
 					for range 4 { // Flux goes on without the hub
-						died = died || errors.Is(m.reconcile(roomCluster), errCrashed)
+						died = died || errors.Is(m.reconcile(testCluster), errCrashed)
 						m.flux()
 					}
 					crashed = crashed || m.dead()
@@ -59,10 +59,10 @@ func TestLetGoAndCrash(t *testing.T) {
 					m.settle()
 					m.settle()
 					where := fmt.Sprintf("write %d, with effect %t", n, effect)
-					if got := m.orphans(roomCluster); len(got) != 1 || got[0].Addon != "app" || len(m.told) == 0 || len(m.told) > 2 {
+					if got := m.orphans(testCluster); len(got) != 1 || got[0].Addon != "app" || len(m.told) == 0 || len(m.told) > 2 {
 						t.Errorf("%s: orphans %+v, events %q", where, got, m.told)
 					}
-					if m.object(roomCluster, "app") != nil || len(m.released) != 1 {
+					if m.object(testCluster, "app") != nil || len(m.released) != 1 {
 						t.Errorf("%s: let go %v, uninstalled %v", where, m.released, m.uninstalled)
 					}
 				}
@@ -75,7 +75,7 @@ func TestLetGoAndCrash(t *testing.T) {
 }
 
 // dead returns whether the hub has crashed.
-func (m *room) dead() bool {
+func (m *fixture) dead() bool {
 	err, _ := m.failing("")
 	return errors.Is(err, errCrashed)
 }
@@ -93,8 +93,8 @@ func TestAnnounceAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := plan.Key{Kind: fluxspec.HelmReleaseKind, Namespace: "flux-system", Name: "one-app"}
-			m, d := newRoom(t), leaving(hubv1.AddonStatus{Name: "app", Kind: k.Kind, Object: k.Name, State: hubv1.AddonOrphaned})
-			c := &cluster{key: roomCluster, deliveries: []*delivery{d}, objects: map[plan.Key]*object{k: {delivery: d.Name, Observed: plan.Observed{Key: k, Addon: "app"}}}}
+			m, d := newFixture(t), leaving(hubv1.AddonStatus{Name: "app", Kind: k.Kind, Object: k.Name, State: hubv1.AddonOrphaned})
+			c := &cluster{key: testCluster, deliveries: []*delivery{d}, objects: map[plan.Key]*object{k: {delivery: d.Name, Observed: plan.Observed{Key: k, Addon: "app"}}}}
 			if tc.removed != nil {
 				m.r.ledger.remove(k, *tc.removed, m.clock.Now())
 			}

@@ -13,9 +13,9 @@ import (
 )
 
 // forgedDelivery is one that anybody may write in a namespace of his own, and has deleted.
-func (m *room) forgedDelivery(namespace string) {
+func (m *fixture) forgedDelivery(namespace string) {
 	m.t.Helper()
-	d := deliveredTo(roomCluster, "whatever", "1")
+	d := deliveredTo(testCluster, "whatever", "1")
 	d.Namespace, d.UID, d.Finalizers = namespace, "forged", append(d.Finalizers, "evil/x")
 	m.quietly(func() {
 		m.must(m.api.Create(m.t.Context(), d))
@@ -31,7 +31,7 @@ func TestForgedThatCannotBeDismissedHoldsUpNobody(t *testing.T) {
 		"IsNotReached": errors.New("no"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
 			m.forgedDelivery("evil")
 			m.failing = func(what string) (error, bool) {
 				if what == "patch *v1alpha1.AddonDelivery" {
@@ -39,8 +39,8 @@ func TestForgedThatCannotBeDismissedHoldsUpNobody(t *testing.T) {
 				}
 				return nil, false
 			}
-			result, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: roomCluster})
-			if hr := m.object(roomCluster, "app"); hr == nil || err != nil || result.RequeueAfter == 0 || result.RequeueAfter > time.Second {
+			result, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: testCluster})
+			if hr := m.object(testCluster, "app"); hr == nil || err != nil || result.RequeueAfter == 0 || result.RequeueAfter > time.Second {
 				t.Errorf("the platform's add-on is %v, its cluster is looked at again after %s: %v", hr, result.RequeueAfter, err)
 			}
 		})

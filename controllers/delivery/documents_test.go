@@ -24,12 +24,12 @@ func TestDocumentsOfOldRevisionsAreForgotten(t *testing.T) {
 	reading := func(name string) map[string]any {
 		return map[string]any{"name": "reading", "manifests": map[string]any{"manifestsFrom": []any{map[string]any{"kind": "ConfigMap", "name": name}}}}
 	}
-	objects := append(addonsOf(roomSet, "1", reading("before")), addonsOf(roomSet, "2", reading("now"))[1:]...)
+	objects := append(addonsOf(testSet, "1", reading("before")), addonsOf(testSet, "2", reading("now"))[1:]...)
 	objects = append(objects, addonsOf("more", "1", reading("theirs"))...)
 	objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "theirs"},
 		Data: map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}"}})
-	m := newRoom(t, append(objects, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"),
-		deliveredTo(roomCluster, "more", "1"))...)
+	m := newFixture(t, append(objects, registered(testCluster, "c1"), kubeconfigSecret(testCluster, "t0"), deliveredTo(testCluster, testSet, "1"),
+		deliveredTo(testCluster, "more", "1"))...)
 	wakes := func(want ...string) {
 		t.Helper()
 		var got []string
@@ -44,7 +44,7 @@ func TestDocumentsOfOldRevisionsAreForgotten(t *testing.T) {
 	}
 	m.settle()
 	wakes("before", "theirs")
-	edit(m, "flux-system", m.delivery(roomCluster, roomSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(roomSet, "2") })
+	edit(m, "flux-system", m.delivery(testCluster, testSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(testSet, "2") })
 	m.reads("*v1alpha1.AddonSet more")
 	m.settle()
 	wakes("before", "now", "theirs")
@@ -71,12 +71,12 @@ func (a *afterRead) Get(ctx context.Context, k client.ObjectKey, obj client.Obje
 	return err
 }
 
-// readingRoom is a room with an add-on of what a ConfigMap holds, and a function that writes that.
-func readingRoom(t *testing.T) (m *room, says func(string)) {
+// readingFixture is a controller with an add-on of what a ConfigMap holds, and a function that writes that.
+func readingFixture(t *testing.T) (m *fixture, says func(string)) {
 	text := func(value string) map[string]string {
 		return map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\ndata: {a: " + value + "}"}
 	}
-	m = newServedRoom(t, append(addonsOf(roomSet, "1", map[string]any{"name": "reading", "manifests": map[string]any{
+	m = newServedFixture(t, append(addonsOf(testSet, "1", map[string]any{"name": "reading", "manifests": map[string]any{
 		"manifestsFrom": []any{map[string]any{"kind": "ConfigMap", "name": "doc"}}}}),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "doc"}, Data: text("before")})...)
 	m.settle()
@@ -88,16 +88,16 @@ func readingRoom(t *testing.T) (m *room, says func(string)) {
 }
 
 // upToDate returns whether the Flux object of the add-on is of what the ConfigMap holds.
-func upToDate(m *room) bool {
+func upToDate(m *fixture) bool {
 	doc := &corev1.ConfigMap{}
 	m.must(m.api.Get(m.t.Context(), client.ObjectKey{Namespace: "flux-system", Name: "doc"}, doc))
-	values := string(m.object(roomCluster, "reading").(*helmv2.HelmRelease).Spec.Values.Raw)
+	values := string(m.object(testCluster, "reading").(*helmv2.HelmRelease).Spec.Values.Raw)
 	return strings.Contains(values, render.ConfigMap(doc.Data).Version)
 }
 
 // A document that changes while a cluster is rendered by it is delivered as it is now: the event of that finds nothing that is remembered.
 func TestADocumentChangesWhileItIsRendered(t *testing.T) {
-	m, says := readingRoom(t)
+	m, says := readingFixture(t)
 	m.r.Live = &afterRead{m.r.Live, &corev1.ConfigMap{}, func() { says("now") }}
 	says("between")
 	m.settle()
@@ -108,10 +108,10 @@ func TestADocumentChangesWhileItIsRendered(t *testing.T) {
 
 // What was planned is written, and not what came of a document that has changed since: that would be noted as what was planned.
 func TestADocumentChangesBeforeItIsWritten(t *testing.T) {
-	m, says := readingRoom(t)
-	name := m.object(roomCluster, "reading").GetName()
+	m, says := readingFixture(t)
+	name := m.object(testCluster, "reading").GetName()
 	edit(m, "flux-system", name, &helmv2.HelmRelease{}, func(o *helmv2.HelmRelease) { o.Finalizers = nil })
-	m.quietly(func() { m.must(m.api.Delete(t.Context(), m.object(roomCluster, "reading"))) })
+	m.quietly(func() { m.must(m.api.Delete(t.Context(), m.object(testCluster, "reading"))) })
 	between := false
 	m.failing = func(what string) (error, bool) {
 		if strings.HasPrefix(what, "apply ") {
@@ -120,7 +120,7 @@ func TestADocumentChangesBeforeItIsWritten(t *testing.T) {
 		}
 		return nil, false
 	}
-	if err := m.reconcile(roomCluster); err != nil {
+	if err := m.reconcile(testCluster); err != nil {
 		t.Log(err)
 	}
 	if !between {

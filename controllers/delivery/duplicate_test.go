@@ -16,8 +16,8 @@ import (
 
 // TestDuplicate: nothing is made through a registration whose cluster another one has, and what is there already is orphaned.
 func TestDuplicate(t *testing.T) {
-	one, two := roomCluster, types.NamespacedName{Namespace: "fleet", Name: "two"}
-	is := func(m *room, cluster types.NamespacedName, change func(*hubv1.ClusterRegistration)) {
+	one, two := testCluster, types.NamespacedName{Namespace: "fleet", Name: "two"}
+	is := func(m *fixture, cluster types.NamespacedName, change func(*hubv1.ClusterRegistration)) {
 		edit(m, cluster.Namespace, cluster.Name, &hubv1.ClusterRegistration{}, change)
 		m.settle(one, two)
 	}
@@ -31,15 +31,15 @@ func TestDuplicate(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		uid  string // of the cluster of two, to begin with
-		with func(*room)
+		with func(*fixture)
 		// what each has in the end, what is uninstalled, and what is let go
 		one, two, uninstalled, letGo int
 	}{
 		"TheFirst":    {uid: "c1", one: 2},
 		"TwoClusters": {uid: "c2", one: 2, two: 2},
-		"LedThere":    {uid: "c2", with: func(m *room) { is(m, two, of("c1", &one)) }, one: 2, letGo: 2},
-		"LedAway":     {uid: "c1", with: func(m *room) { is(m, one, of("c3", nil)); is(m, two, of("c1", nil)) }, one: 2, two: 2, letGo: 2},
-		"PausedMeantime": {uid: "c2", with: func(m *room) {
+		"LedThere":    {uid: "c2", with: func(m *fixture) { is(m, two, of("c1", &one)) }, one: 2, letGo: 2},
+		"LedAway":     {uid: "c1", with: func(m *fixture) { is(m, one, of("c3", nil)); is(m, two, of("c1", nil)) }, one: 2, two: 2, letGo: 2},
+		"PausedMeantime": {uid: "c2", with: func(m *fixture) {
 			is(m, two, func(r *hubv1.ClusterRegistration) {
 				status.Set(r, hubv1.SuspendedCondition, metav1.ConditionTrue, hubv1.PausedReason, "paused", moment)
 			})
@@ -47,8 +47,8 @@ func TestDuplicate(t *testing.T) {
 			edit(m, two.Namespace, two.Name, &hubv1.ClusterRegistration{}, of("c2", &one))
 			m.settle(two)
 		}, one: 2, two: 2},
-		"Deselected": {uid: "c1", with: func(m *room) { m.withdraw(one, roomSet); m.settle(one, two) }, uninstalled: 2},
-		"ItLeaves": {uid: "c1", with: func(m *room) {
+		"Deselected": {uid: "c1", with: func(m *fixture) { m.withdraw(one, testSet); m.settle(one, two) }, uninstalled: 2},
+		"ItLeaves": {uid: "c1", with: func(m *fixture) {
 			is(m, one, func(r *hubv1.ClusterRegistration) { r.Finalizers = []string{hubv1.RegistrationFinalizer} })
 			m.quietly(func() {
 				m.must(m.api.Delete(m.t.Context(), &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: one.Namespace, Name: one.Name}}))
@@ -56,15 +56,15 @@ func TestDuplicate(t *testing.T) {
 			is(m, one, func(r *hubv1.ClusterRegistration) {
 				status.Set(r, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.SameClusterReason, "ClusterRegistration fleet/two of the same cluster stays", moment)
 			})
-			m.withdraw(one, roomSet)
+			m.withdraw(one, testSet)
 			m.settle(one, two)
 			is(m, two, of("c1", nil))
 		}, two: 2, letGo: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app"), kustomizationAddon("git")),
-				registered(one, "c1"), kubeconfigSecret(one, "t0"), deliveredTo(one, roomSet, "1"),
-				registered(two, tc.uid), kubeconfigSecret(two, "t0"), deliveredTo(two, roomSet, "1"))...)
+			m := newFixture(t, append(addonsOf(testSet, "1", releaseAddon("app"), kustomizationAddon("git")),
+				registered(one, "c1"), kubeconfigSecret(one, "t0"), deliveredTo(one, testSet, "1"),
+				registered(two, tc.uid), kubeconfigSecret(two, "t0"), deliveredTo(two, testSet, "1"))...)
 			if tc.uid == "c1" {
 				edit(m, two.Namespace, two.Name, &hubv1.ClusterRegistration{}, of("c1", &one))
 			}
@@ -83,7 +83,7 @@ func TestDuplicate(t *testing.T) {
 			if count(one) != tc.one || count(two) != tc.two || len(m.uninstalled) != tc.uninstalled || len(m.released) != tc.letGo {
 				t.Errorf("one has %d, two %d; uninstalled %v, let go %v", count(one), count(two), m.uninstalled, m.released)
 			}
-			if d := m.delivery(two, roomSet); tc.two == 0 && tc.one > 0 && (status.IsTrue(d, hubv1.ReadyCondition) || status.Reason(d, hubv1.ReadyCondition) != hubv1.DuplicateReason ||
+			if d := m.delivery(two, testSet); tc.two == 0 && tc.one > 0 && (status.IsTrue(d, hubv1.ReadyCondition) || status.Reason(d, hubv1.ReadyCondition) != hubv1.DuplicateReason ||
 				!strings.Contains(status.Find(d, hubv1.ReadyCondition).Message, "fleet/one")) {
 				t.Errorf("the delivery of two says %+v", d.Status.Conditions)
 			}

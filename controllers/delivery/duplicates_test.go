@@ -24,9 +24,9 @@ func TestDuplicates(t *testing.T) {
 	secret := func(objects string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "quotas"}, Data: map[string][]byte{"quotas.yaml": []byte(objects)}}
 	}
-	m := newServedRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app"), plain), secret("{apiVersion: v1, kind: ResourceQuota, metadata: {name: other}}"))...)
+	m := newServedFixture(t, append(addonsOf(testSet, "1", releaseAddon("app"), plain), secret("{apiVersion: v1, kind: ResourceQuota, metadata: {name: other}}"))...)
 	m.settle()
-	if a := m.says(roomSet, "plain"); a.State != hubv1.AddonReady {
+	if a := m.says(testSet, "plain"); a.State != hubv1.AddonReady {
 		t.Fatalf("before: %+v", a)
 	}
 	put := func(objects string) {
@@ -38,16 +38,16 @@ func TestDuplicates(t *testing.T) {
 		m.settle()
 	}
 	put("{apiVersion: v1, kind: ResourceQuota, metadata: {name: team, namespace: team1}, spec: {hard: {pods: sesame}}}")
-	a := m.says(roomSet, "plain")
+	a := m.says(testSet, "plain")
 	const want = `manifests: ResourceQuota team1/team is there twice: as objects[0] of the set, and in key "quotas.yaml" of Secret "quotas"`
 	if a.State != hubv1.AddonFailed || !strings.Contains(a.Message, want) || strings.Contains(a.Message, "sesame") {
 		t.Errorf("it says %+v", a)
 	}
-	if m.object(roomCluster, "plain") == nil || len(m.uninstalled)+len(m.released) > 0 || m.says(roomSet, "app").State != hubv1.AddonReady {
-		t.Errorf("uninstalled %v, let go %v; the other says %+v", m.uninstalled, m.released, m.says(roomSet, "app"))
+	if m.object(testCluster, "plain") == nil || len(m.uninstalled)+len(m.released) > 0 || m.says(testSet, "app").State != hubv1.AddonReady {
+		t.Errorf("uninstalled %v, let go %v; the other says %+v", m.uninstalled, m.released, m.says(testSet, "app"))
 	}
 	put("{apiVersion: v1, kind: ResourceQuota, metadata: {name: other, namespace: team1}}")
-	if a := m.says(roomSet, "plain"); a.State != hubv1.AddonReady {
+	if a := m.says(testSet, "plain"); a.State != hubv1.AddonReady {
 		t.Errorf("when one is gone: %+v", a)
 	}
 }

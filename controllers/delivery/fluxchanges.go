@@ -39,7 +39,7 @@ func fluxChanges(seen *sightings, written *ledger) predicate.Predicate {
 	}
 }
 
-// sightings remember the state of each Flux object when it last woke the room. Flux sets Ready to Unknown at the
+// sightings remember the state of each Flux object when it last woke the controller. Flux sets Ready to Unknown at the
 // start of each routine reconcile, and to True at its end. Compared with the event before, each of the two is a
 // change, and 50,000 objects every ten minutes make 160 events a second that change nothing. The end of a routine
 // reconcile wakes no controller. So a reader in the middle of one must see the state before it: settled. The

@@ -14,7 +14,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 )
 
-// TestFluxChanges goes through the life of one object: what wakes the room, and what does not.
+// TestFluxChanges goes through the life of one object: what wakes the controller, and what does not.
 func TestFluxChanges(t *testing.T) {
 	seen := &sightings{}
 	p := fluxChanges(seen, &ledger{})
@@ -59,10 +59,10 @@ func TestFluxChanges(t *testing.T) {
 		{"it is suspended in one", suspended, true, false},
 	} {
 		if got := p.Update(event.UpdateEvent{ObjectOld: at, ObjectNew: step.to}); got != step.want {
-			t.Errorf("%s: wakes the room: %t, want %t", step.what, got, step.want)
+			t.Errorf("%s: wakes the controller: %t, want %t", step.what, got, step.want)
 		}
 		at = step.to
-		// What wakes nobody at its end must look the same in its middle, or a room that looks just then sees it on its way for ever.
+		// What wakes nobody at its end must look the same in its middle, or a controller that looks just then sees it on its way for ever.
 		if s := seen.settled(at.UID, fluxstate.Of(at)); !step.want && s.Ready == metav1.ConditionUnknown && step.ready {
 			t.Errorf("%s: looked at just then, it is not Ready", step.what)
 		}

@@ -17,10 +17,10 @@ import (
 // an event says so.
 func TestAReleaseOfSomebodyElseIsFree(t *testing.T) {
 	theirs := func() *helmv2.HelmRelease {
-		hr := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: roomCluster.Namespace, Name: "theirs", Generation: 1}}
+		hr := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: testCluster.Namespace, Name: "theirs", Generation: 1}}
 		hr.Spec.ChartRef = &helmv2.CrossNamespaceSourceReference{Kind: "OCIRepository", Name: "chart"}
 		hr.Spec.ReleaseName, hr.Spec.TargetNamespace, hr.Spec.StorageNamespace = "app", "app", "app"
-		hr.Spec.KubeConfig = &fluxmeta.KubeConfigReference{SecretRef: &fluxmeta.SecretKeyReference{Name: roomCluster.Name}}
+		hr.Spec.KubeConfig = &fluxmeta.KubeConfigReference{SecretRef: &fluxmeta.SecretKeyReference{Name: testCluster.Name}}
 		return hr
 	}
 	for name, tc := range map[string]struct {
@@ -34,9 +34,9 @@ func TestAReleaseOfSomebodyElseIsFree(t *testing.T) {
 		"FluxIsAtWork":   {func(hr *helmv2.HelmRelease) { hr.Status.ObservedGeneration = 1 }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app")), theirs())...)
+			m := newServedFixture(t, append(addonsOf(testSet, "1", releaseAddon("app")), theirs())...)
 			m.settle()
-			if a := m.delivery(roomCluster, roomSet).Status.Addons; len(a) != 1 || a[0].State != hubv1.AddonNotOwned {
+			if a := m.delivery(testCluster, testSet).Status.Addons; len(a) != 1 || a[0].State != hubv1.AddonNotOwned {
 				t.Fatalf("it is theirs: %+v", a)
 			}
 			before, after := theirs(), &helmv2.HelmRelease{}
@@ -49,7 +49,7 @@ func TestAReleaseOfSomebodyElseIsFree(t *testing.T) {
 			if wakes := foreignChanges().Update(e); wakes != tc.free {
 				t.Errorf("it wakes the cluster: %t, want %t", wakes, tc.free)
 			}
-			if m.settle(); (m.object(roomCluster, "app") != nil) != tc.free {
+			if m.settle(); (m.object(testCluster, "app") != nil) != tc.free {
 				t.Errorf("it is there: %t, want %t", !tc.free, tc.free)
 			}
 		})

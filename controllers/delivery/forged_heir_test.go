@@ -26,22 +26,22 @@ func dependsOn(addon map[string]any, on ...string) map[string]any {
 func TestPlatformWaitsForNoTenantsGatedHeir(t *testing.T) {
 	falco := map[string]any{"releaseName": "falco", "targetNamespace": "falco", "storageNamespace": "falco"}
 	tenants := addonsOf("mine", "1", dependsOn(releaseAddon("his", falco), "never"), kustomizationAddon("never"))
-	td := deliveredTo(roomCluster, "mine", "1")
+	td := deliveredTo(testCluster, "mine", "1")
 	for _, o := range append(tenants, client.Object(td)) {
-		o.SetNamespace(roomCluster.Namespace)
+		o.SetNamespace(testCluster.Namespace)
 	}
-	objects := append(addonsOf(roomSet, "1", releaseAddon("falco")), tenants...)
-	m := newServedRoom(t, objects...)
+	objects := append(addonsOf(testSet, "1", releaseAddon("falco")), tenants...)
+	m := newServedFixture(t, objects...)
 	m.settle()
 	m.quietly(func() { m.must(m.api.Create(t.Context(), td)) })
 	m.busy = true
 	m.settle()
-	m.withdraw(roomCluster, roomSet)
+	m.withdraw(testCluster, testSet)
 	for range 3 {
 		m.settle()
 	}
-	if o := m.object(roomCluster, "falco"); o != nil && o.GetDeletionTimestamp() == nil {
-		t.Errorf("the platform's is not even asked to go: %+v", m.delivery(roomCluster, roomSet).Status.Addons)
+	if o := m.object(testCluster, "falco"); o != nil && o.GetDeletionTimestamp() == nil {
+		t.Errorf("the platform's is not even asked to go: %+v", m.delivery(testCluster, testSet).Status.Addons)
 	}
 }
 
@@ -50,26 +50,26 @@ func TestPlatformWaitsForNoTenantsGatedHeir(t *testing.T) {
 func TestForgedHeirKeepsNoOrphanOutOfTheStatus(t *testing.T) {
 	for name, forge := range map[string]bool{"Without": false, "With": true} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
 			m.settle()
 			if forge {
 				m.quietly(func() {
-					hr := m.object(roomCluster, "app").DeepCopyObject().(*helmv2.HelmRelease)
-					hr.Namespace, hr.ResourceVersion, hr.UID, hr.Finalizers = roomCluster.Namespace, "", "theirs", []string{"evil/x"}
-					hr.Name = identity.FluxObject("hub", roomCluster, "evil")
+					hr := m.object(testCluster, "app").DeepCopyObject().(*helmv2.HelmRelease)
+					hr.Namespace, hr.ResourceVersion, hr.UID, hr.Finalizers = testCluster.Namespace, "", "theirs", []string{"evil/x"}
+					hr.Name = identity.FluxObject("hub", testCluster, "evil")
 					hr.Labels[hubv1.AddonLabel] = "evil"
 					hr.Status = helmv2.HelmReleaseStatus{}
 					hr.Spec.Suspend = true
 					m.must(m.api.Create(t.Context(), hr))
 				})
 			}
-			edit(m, "flux-system", roomSet, &hubv1.AddonSet{}, func(s *hubv1.AddonSet) { s.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan })
-			m.withdraw(roomCluster, roomSet)
+			edit(m, "flux-system", testSet, &hubv1.AddonSet{}, func(s *hubv1.AddonSet) { s.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan })
+			m.withdraw(testCluster, testSet)
 			for range 5 {
 				m.settle()
 			}
-			if d := m.delivery(roomCluster, roomSet); d != nil || len(m.told) == 0 || len(m.orphans(roomCluster)) == 0 {
-				t.Errorf("delivery %v, told %v, orphans %v", d, m.told, m.orphans(roomCluster))
+			if d := m.delivery(testCluster, testSet); d != nil || len(m.told) == 0 || len(m.orphans(testCluster)) == 0 {
+				t.Errorf("delivery %v, told %v, orphans %v", d, m.told, m.orphans(testCluster))
 			}
 		})
 	}

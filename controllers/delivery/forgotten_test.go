@@ -17,13 +17,13 @@ import (
 // TestStrippedDeliveriesAreForgotten: somebody deletes a delivery, its set and its objects, and takes the finalizers off. Nothing of them is
 // remembered, while the cluster has other deliveries, and when it has none.
 func TestStrippedDeliveriesAreForgotten(t *testing.T) {
-	objects := append(addonsOf(roomSet, "1", releaseAddon("app")), addonsOf("more", "1", releaseAddon("other"))...)
-	m := newServedRoom(t, append(objects, deliveredTo(roomCluster, "more", "1"))...)
+	objects := append(addonsOf(testSet, "1", releaseAddon("app")), addonsOf("more", "1", releaseAddon("other"))...)
+	m := newServedFixture(t, append(objects, deliveredTo(testCluster, "more", "1"))...)
 	changes := fluxChanges(&m.r.sightings, &m.r.ledger)
 	m.settle()
-	for left, set := range []string{roomSet, "more"} {
-		addon := map[string]string{roomSet: "app", "more": "other"}[set]
-		o, d := m.object(roomCluster, addon), m.delivery(roomCluster, set)
+	for left, set := range []string{testSet, "more"} {
+		addon := map[string]string{testSet: "app", "more": "other"}[set]
+		o, d := m.object(testCluster, addon), m.delivery(testCluster, set)
 		of := client.ObjectKeyFromObject(d)
 		m.r.waiting.For(of, true, time.Minute, m.clock.Now())
 		m.must(m.api.Delete(t.Context(), &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: set}}))
@@ -32,7 +32,7 @@ func TestStrippedDeliveriesAreForgotten(t *testing.T) {
 		m.must(m.api.Delete(t.Context(), o))
 		changes.Delete(event.DeleteEvent{Object: o})
 		m.must(m.api.Delete(t.Context(), d))
-		m.must(m.reconcile(roomCluster))
+		m.must(m.reconcile(testCluster))
 		if n := m.r.memory.kept(); n != 1-left {
 			t.Errorf("%d renderings are remembered of %d deliveries", n, 1-left)
 		}

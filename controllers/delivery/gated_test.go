@@ -17,10 +17,10 @@ import (
 )
 
 // follow has the hub look at the cluster for as long as it asks for that itself, and no event comes.
-func (m *room) follow() {
+func (m *fixture) follow() {
 	m.t.Helper()
 	for range 100 {
-		res, err := m.r.Reconcile(m.t.Context(), reconcile.Request{NamespacedName: roomCluster})
+		res, err := m.r.Reconcile(m.t.Context(), reconcile.Request{NamespacedName: testCluster})
 		m.must(err)
 		if res.RequeueAfter == 0 || res.RequeueAfter > time.Minute {
 			return
@@ -40,37 +40,37 @@ func TestGateOpensAfterARestart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			after := kustomizationAddon("policies")
 			after["dependsOn"] = []any{map[string]any{"name": "hello"}}
-			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("hello"), after, releaseAddon("other"))...)
+			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("hello"), after, releaseAddon("other"))...)
 			m.settle()
 			next := kustomizationAddon("policies", map[string]any{"path": "./next"})
 			next["dependsOn"] = after["dependsOn"]
-			for _, o := range addonsOf(roomSet, "2", releaseAddon("hello", map[string]any{"values": map[string]any{"a": 1}}), next, releaseAddon("other")) {
+			for _, o := range addonsOf(testSet, "2", releaseAddon("hello", map[string]any{"values": map[string]any{"a": 1}}), next, releaseAddon("other")) {
 				if _, set := o.(*hubv1.AddonSet); !set {
 					m.quietly(func() { m.must(m.api.Create(t.Context(), o)) })
 				}
 			}
-			d := m.delivery(roomCluster, roomSet)
-			edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(roomSet, "2") })
-			m.must(m.reconcile(roomCluster)) // it writes hello, and its status waits for more progress
+			d := m.delivery(testCluster, testSet)
+			edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(testSet, "2") })
+			m.must(m.reconcile(testCluster)) // it writes hello, and its status waits for more progress
 			m.restart()
-			hello := m.object(roomCluster, "hello")
+			hello := m.object(testCluster, "hello")
 			edit(m, hello.GetNamespace(), hello.GetName(), &helmv2.HelmRelease{}, func(o *helmv2.HelmRelease) {
 				o.Generation, o.Status.ObservedGeneration = 2, 2
 				apimeta.SetStatusCondition(&o.Status.Conditions, readyAt(2))
 			})
 			if fails {
-				other := m.object(roomCluster, "other")
+				other := m.object(testCluster, "other")
 				edit(m, other.GetNamespace(), other.GetName(), &helmv2.HelmRelease{}, func(o *helmv2.HelmRelease) {
 					apimeta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{Type: hubv1.ReadyCondition, Status: metav1.ConditionFalse,
 						Reason: "UpgradeFailed", Message: "no", ObservedGeneration: 1})
 				})
 			}
 			m.follow()
-			for _, a := range m.delivery(roomCluster, roomSet).Status.Addons {
+			for _, a := range m.delivery(testCluster, testSet).Status.Addons {
 				t.Logf("%s %s %d %s", a.Name, a.State, a.AppliedGeneration, a.Message)
 			}
 			got := &kustomizev1.Kustomization{}
-			m.must(m.api.Get(t.Context(), client.ObjectKeyFromObject(m.object(roomCluster, "policies")), got))
+			m.must(m.api.Get(t.Context(), client.ObjectKeyFromObject(m.object(testCluster, "policies")), got))
 			if got.Spec.Path != "./next" {
 				t.Errorf("it has path %s: it waits for ever", got.Spec.Path)
 			}

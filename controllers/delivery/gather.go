@@ -75,7 +75,7 @@ type delivery struct {
 	*hubv1.AddonDelivery
 	before *hubv1.AddonDelivery
 	set    *hubv1.AddonSet // nil if it does not exist
-	// Verdict says whether the set's room made it.
+	// Verdict says whether the set's controller made it.
 	provenance.Verdict
 	// selected is true if its set selects the cluster now.
 	selected bool
@@ -140,7 +140,7 @@ func (c *cluster) unprobed() bool {
 	return c.registration != nil && c.registration.Status.UsesWorkloadIdentity()
 }
 
-// suspended returns the condition by which the registration room asks for suspended objects; nil if it does not ask
+// suspended returns the condition by which the registration controller asks for suspended objects; nil if it does not ask
 // for that.
 func (c *cluster) suspended() *metav1.Condition {
 	if c.registration == nil {

@@ -14,17 +14,17 @@ import (
 func TestObjectMadeAgainIsReady(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restarted=%t", restarted), func(t *testing.T) {
-			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
 			m.settle()
-			d := m.delivery(roomCluster, roomSet)
+			d := m.delivery(testCluster, testSet)
 			edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Status.Addons[0].AppliedGeneration = 3 })
 			if restarted {
 				m.restart()
 			} else {
-				m.quietly(func() { m.must(m.api.Delete(t.Context(), m.object(roomCluster, "app"))) })
+				m.quietly(func() { m.must(m.api.Delete(t.Context(), m.object(testCluster, "app"))) })
 			}
 			m.settle()
-			if a := m.delivery(roomCluster, roomSet).Status.Addons[0]; a.State != hubv1.AddonReady || a.AppliedGeneration != 1 {
+			if a := m.delivery(testCluster, testSet).Status.Addons[0]; a.State != hubv1.AddonReady || a.AppliedGeneration != 1 {
 				t.Errorf("%s, %d: %s", a.State, a.AppliedGeneration, a.Message)
 			}
 			before := m.writes

@@ -19,27 +19,27 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
-// moving is a room in which set old delivers add-on app. move then has set new deliver it, as renamed.
-func moving(t *testing.T, app, renamed map[string]any) *room {
+// moving is a controller in which set old delivers add-on app. move then has set new deliver it, as renamed.
+func moving(t *testing.T, app, renamed map[string]any) *fixture {
 	renamed["movedFrom"] = []any{map[string]any{"addonSet": "old", "name": "app"}}
 	objects := append(addonsOf("old", "1", app), addonsOf("old", "2", releaseAddon("other"))[1:]...)
 	objects = append(objects, addonsOf("new", "1", renamed)...)
-	m := newRoom(t, append(objects, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, "old", "1"))...)
+	m := newFixture(t, append(objects, registered(testCluster, "c1"), kubeconfigSecret(testCluster, "t0"), deliveredTo(testCluster, "old", "1"))...)
 	m.settle()
-	if m.object(roomCluster, "app") == nil {
+	if m.object(testCluster, "app") == nil {
 		t.Fatal("it has not been delivered")
 	}
 	return m
 }
 
-func (m *room) move() {
-	edit(m, "flux-system", m.delivery(roomCluster, "old").Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf("old", "2") })
-	m.quietly(func() { m.must(m.api.Create(m.t.Context(), deliveredTo(roomCluster, "new", "1"))) })
+func (m *fixture) move() {
+	edit(m, "flux-system", m.delivery(testCluster, "old").Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf("old", "2") })
+	m.quietly(func() { m.must(m.api.Create(m.t.Context(), deliveredTo(testCluster, "new", "1"))) })
 }
 
-// pause has the registration room pause the cluster, or end the pause.
-func (m *room) pause(paused bool) {
-	edit(m, roomCluster.Namespace, roomCluster.Name, &hubv1.ClusterRegistration{}, func(reg *hubv1.ClusterRegistration) {
+// pause has the registration controller pause the cluster, or end the pause.
+func (m *fixture) pause(paused bool) {
+	edit(m, testCluster.Namespace, testCluster.Name, &hubv1.ClusterRegistration{}, func(reg *hubv1.ClusterRegistration) {
 		if !paused {
 			apimeta.RemoveStatusCondition(&reg.Status.Conditions, hubv1.SuspendedCondition)
 			return
@@ -53,12 +53,12 @@ func (m *room) pause(paused bool) {
 // What a set is to take over stays while nobody knows what is in its revision, and goes on when somebody does. A cache that is behind is not
 // enough for that: the revision is read live.
 func TestHandOverToARevisionThatIsNotKnown(t *testing.T) {
-	gone := func(m *room) {
+	gone := func(m *fixture) {
 		m.quietly(func() {
 			m.must(m.api.Delete(t.Context(), &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: revisionOf("new", "1")}}))
 		})
 	}
-	behind := func(m *room) {
+	behind := func(m *fixture) {
 		m.r.Client = interceptor.NewClient(m.api, interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 				if key.Name == revisionOf("new", "1") {
@@ -69,10 +69,10 @@ func TestHandOverToARevisionThatIsNotKnown(t *testing.T) {
 		})
 	}
 	for name, tc := range map[string]struct {
-		of    func(*room)
+		of    func(*fixture)
 		known bool
 	}{
-		"Gone": {of: gone}, "Unreadable": {of: func(m *room) { m.unreadable("*v1.ControllerRevision " + revisionOf("new", "1")) }},
+		"Gone": {of: gone}, "Unreadable": {of: func(m *fixture) { m.unreadable("*v1.ControllerRevision " + revisionOf("new", "1")) }},
 		"NotInTheCache": {of: behind, known: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestHandOverToARevisionThatIsNotKnown(t *testing.T) {
 			tc.of(m)
 			m.move()
 			m.settle()
-			if o := m.object(roomCluster, "app"); len(m.uninstalled) > 0 || (o == nil) != tc.known || (m.object(roomCluster, "renamed") != nil) != tc.known {
+			if o := m.object(testCluster, "app"); len(m.uninstalled) > 0 || (o == nil) != tc.known || (m.object(testCluster, "renamed") != nil) != tc.known {
 				t.Errorf("uninstalled %v, let go %v; the old object: %v", m.uninstalled, m.released, o)
 			}
 		})
@@ -93,7 +93,7 @@ func TestMovedKeepsItsObject(t *testing.T) {
 	for name, addon := range map[string]func(string, ...map[string]any) map[string]any{"HelmRelease": releaseAddon, "Kustomization": kustomizationAddon} {
 		t.Run(name, func(t *testing.T) {
 			m := moving(t, addon("app"), addon("renamed"))
-			there := m.object(roomCluster, "app")
+			there := m.object(testCluster, "app")
 			m.pause(true)
 			m.move()
 			m.settle()
@@ -107,10 +107,10 @@ func TestMovedKeepsItsObject(t *testing.T) {
 			if len(m.released)+len(m.uninstalled) > 0 || len(m.objects()) != 2 {
 				t.Errorf("let go %v, uninstalled %v; there are %v", m.released, m.uninstalled, m.objects())
 			}
-			edit(m, "flux-system", m.delivery(roomCluster, "old").Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf("old", "1") })
+			edit(m, "flux-system", m.delivery(testCluster, "old").Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf("old", "1") })
 			m.settle()
-			again := m.object(roomCluster, "app")
-			if m.object(roomCluster, "renamed") == nil || name == "Kustomization" && (again == nil || again.GetName() == there.GetName()) {
+			again := m.object(testCluster, "app")
+			if m.object(testCluster, "renamed") == nil || name == "Kustomization" && (again == nil || again.GetName() == there.GetName()) {
 				t.Errorf("what has the old name now is %v", again)
 			}
 			if name == "HelmRelease" && again != nil { // its Helm release is the other one's
@@ -124,19 +124,19 @@ func TestMovedKeepsItsObject(t *testing.T) {
 // first try to make the renamed one fails.
 func TestRenamedOnANewCluster(t *testing.T) {
 	moved := map[string]any{"movedFrom": []any{map[string]any{"name": "web"}}}
-	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("web"), releaseAddon("nextname", moved))...)
+	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("web"), releaseAddon("nextname", moved))...)
 	failed := false
 	api := m.r.Client.(client.WithWatch)
 	m.r.Client = interceptor.NewClient(api, interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-		if !failed && obj.(interface{ GetName() string }).GetName() == identity.FluxObject("hub", roomCluster, "nextname") {
+		if !failed && obj.(interface{ GetName() string }).GetName() == identity.FluxObject("hub", testCluster, "nextname") {
 			failed = true
 			return errors.New("overloaded")
 		}
 		return c.Apply(ctx, obj, opts...)
 	}})
 	m.settle()
-	for _, a := range m.delivery(roomCluster, roomSet).Status.Addons {
-		if !failed || a.State != hubv1.AddonReady || m.object(roomCluster, a.Name) == nil {
+	for _, a := range m.delivery(testCluster, testSet).Status.Addons {
+		if !failed || a.State != hubv1.AddonReady || m.object(testCluster, a.Name) == nil {
 			t.Errorf("%s is %s: %s", a.Name, a.State, a.Message)
 		}
 	}

@@ -15,17 +15,17 @@ import (
 
 // TestHeldIsTold: a cluster on which the removal guard of a set holds something says so, with the command that approves it, for as long.
 func TestHeldIsTold(t *testing.T) {
-	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
 	m.settle()
 	told := func() string {
-		c := status.Find(m.delivery(roomCluster, roomSet), hubv1.RemovalsHeldCondition)
+		c := status.Find(m.delivery(testCluster, testSet), hubv1.RemovalsHeldCondition)
 		if c == nil {
 			return ""
 		}
 		return c.Message
 	}
 	set := func(change func(*hubv1.AddonSet)) {
-		edit(m, "flux-system", roomSet, &hubv1.AddonSet{}, change)
+		edit(m, "flux-system", testSet, &hubv1.AddonSet{}, change)
 		m.settle()
 	}
 	set(func(s *hubv1.AddonSet) { s.Status.HeldRemovals = &hubv1.HeldRemovals{Count: 4, Hash: "0123abcd"} })
@@ -39,7 +39,7 @@ func TestHeldIsTold(t *testing.T) {
 	if got := told(); !strings.Contains(got, want) {
 		t.Errorf("it says %q, want %s", got, want)
 	}
-	if c := status.Find(m.delivery(roomCluster, roomSet), hubv1.ReadyCondition); !strings.Contains(c.Message, "see condition RemovalsHeld") {
+	if c := status.Find(m.delivery(testCluster, testSet), hubv1.ReadyCondition); !strings.Contains(c.Message, "see condition RemovalsHeld") {
 		t.Errorf("Ready says %s", c.Message)
 	}
 	before := m.writes
@@ -58,17 +58,17 @@ func TestHeldIsTold(t *testing.T) {
 // TestDeselectedIsTold: a delivery of a set that does not select the cluster any more says until when that can be taken back. The removal
 // guard holds nothing here before.
 func TestDeselectedIsTold(t *testing.T) {
-	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
 	m.settle()
-	before := status.Find(m.delivery(roomCluster, roomSet), hubv1.ReadyCondition).Message
+	before := status.Find(m.delivery(testCluster, testSet), hubv1.ReadyCondition).Message
 	after := metav1.NewTime(m.clock.Now().Add(5 * time.Minute).Truncate(time.Second))
-	edit(m, "flux-system", roomSet, &hubv1.AddonSet{}, func(s *hubv1.AddonSet) {
+	edit(m, "flux-system", testSet, &hubv1.AddonSet{}, func(s *hubv1.AddonSet) {
 		s.Spec.SelectAll, s.Spec.ClusterSelector = false, &metav1.LabelSelector{MatchLabels: map[string]string{"env": "none"}}
 		s.Status.HeldRemovals = &hubv1.HeldRemovals{Count: 4, Hash: "0123abcd"}
 	})
-	edit(m, "flux-system", m.delivery(roomCluster, roomSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.WithdrawAfter = &after })
+	edit(m, "flux-system", m.delivery(testCluster, testSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.WithdrawAfter = &after })
 	m.settle()
-	d := m.delivery(roomCluster, roomSet)
+	d := m.delivery(testCluster, testSet)
 	ready := status.Find(d, hubv1.ReadyCondition)
 	want := before + "; AddonSet flux-system/base does not select the cluster any more: this leaves after " + after.UTC().Format(time.RFC3339) + ", unless it is selected again"
 	if ready.Message != want || ready.Status != metav1.ConditionTrue {
@@ -78,9 +78,9 @@ func TestDeselectedIsTold(t *testing.T) {
 		t.Error("it says that its removal is held, and nobody has asked for that")
 	}
 	edit(m, "flux-system", d.Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.WithdrawAfter = nil })
-	edit(m, "flux-system", roomSet, &hubv1.AddonSet{}, func(s *hubv1.AddonSet) { s.Spec.SelectAll, s.Spec.ClusterSelector = true, nil })
+	edit(m, "flux-system", testSet, &hubv1.AddonSet{}, func(s *hubv1.AddonSet) { s.Spec.SelectAll, s.Spec.ClusterSelector = true, nil })
 	m.settle()
-	if got := status.Find(m.delivery(roomCluster, roomSet), hubv1.ReadyCondition).Message; got != before {
+	if got := status.Find(m.delivery(testCluster, testSet), hubv1.ReadyCondition).Message; got != before {
 		t.Errorf("it is selected again, and says %q, want %q", got, before)
 	}
 }

@@ -35,15 +35,15 @@ func TestLacks(t *testing.T) {
 			if _, ok := tc.gone.(*sourcev1.HelmChart); ok {
 				addon, list = chartAddon("app", nil), &sourcev1.HelmChartList{}
 			}
-			m := newServedRoom(t, addonsOf(roomSet, "1", addon)...)
+			m := newServedFixture(t, addonsOf(testSet, "1", addon)...)
 			m.settle()
 			m.must(m.api.DeleteAllOf(t.Context(), tc.gone, client.InNamespace("flux-system")))
-			o := m.object(roomCluster, "app").(*helmv2.HelmRelease)
+			o := m.object(testCluster, "app").(*helmv2.HelmRelease)
 			apimeta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{
 				Type: hubv1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "ArtifactFailed", Message: "could not get Source object", ObservedGeneration: o.Generation})
 			tc.flux(o)
 			m.must(m.api.Update(t.Context(), o))
-			m.must(m.reconcile(roomCluster))
+			m.must(m.reconcile(testCluster))
 			m.must(m.api.List(t.Context(), list))
 			if got := apimeta.LenList(list) == 1; got != tc.again {
 				t.Errorf("there are %d", apimeta.LenList(list))
@@ -64,16 +64,16 @@ func TestLacksForGood(t *testing.T) {
 		"the hub's":       {chartAddon("app", nil), "HelmChart", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedRoom(t, addonsOf(roomSet, "1", tc.addon)...)
+			m := newServedFixture(t, addonsOf(testSet, "1", tc.addon)...)
 			m.settle()
 			m.must(m.api.DeleteAllOf(t.Context(), &sourcev1.HelmChart{}, client.InNamespace("flux-system")))
-			o := m.object(roomCluster, "app").(*helmv2.HelmRelease)
+			o := m.object(testCluster, "app").(*helmv2.HelmRelease)
 			apimeta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{
 				Type: hubv1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "ArtifactFailed", ObservedGeneration: o.Generation,
 				Message: fmt.Sprintf("could not get Source object: %s.source.toolkit.fluxcd.io %q not found", tc.source, o.Spec.ChartRef.Name)})
 			m.must(m.api.Update(t.Context(), o))
-			m.must(m.reconcile(roomCluster))
-			d := m.delivery(roomCluster, roomSet)
+			m.must(m.reconcile(testCluster))
+			d := m.delivery(testCluster, testSet)
 			if got := status.Reason(d, hubv1.ReadyCondition) == hubv1.SourceNotFoundReason; got != tc.missing {
 				t.Errorf("%+v", d.Status.Conditions)
 			}
@@ -90,36 +90,36 @@ func TestRefused(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		addon map[string]any
-		make  func(m *room)
+		make  func(m *fixture)
 	}{
-		"a set's chart": {chartAddon("app", nil), func(m *room) {
+		"a set's chart": {chartAddon("app", nil), func(m *fixture) {
 			charts := &sourcev1.HelmChartList{}
 			m.must(m.api.List(t.Context(), charts))
 			charts.Items[0].Status.Conditions = refused(&charts.Items[0])
 			m.must(m.api.Update(t.Context(), &charts.Items[0]))
 		}},
-		"somebody else's": {releaseAddon("app"), func(m *room) {
-			ref := m.object(roomCluster, "app").(*helmv2.HelmRelease).Spec.ChartRef
+		"somebody else's": {releaseAddon("app"), func(m *fixture) {
+			ref := m.object(testCluster, "app").(*helmv2.HelmRelease).Spec.ChartRef
 			source := &sourcev1.OCIRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: ref.Name}}
 			source.Status.Conditions = refused(source)
 			m.must(m.api.Create(t.Context(), source))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedRoom(t, addonsOf(roomSet, "1", tc.addon)...)
+			m := newServedFixture(t, addonsOf(testSet, "1", tc.addon)...)
 			m.settle()
 			tc.make(m)
-			o := m.object(roomCluster, "app").(*helmv2.HelmRelease)
+			o := m.object(testCluster, "app").(*helmv2.HelmRelease)
 			apimeta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{Type: hubv1.ReadyCondition, Status: metav1.ConditionFalse,
 				Reason: "SourceNotReady", Message: "it is not ready", ObservedGeneration: o.Generation})
 			m.must(m.api.Update(t.Context(), o))
-			m.must(m.reconcile(roomCluster))
-			if a := m.delivery(roomCluster, roomSet).Status.Addons[0]; a.State != hubv1.AddonProgressing {
+			m.must(m.reconcile(testCluster))
+			if a := m.delivery(testCluster, testSet).Status.Addons[0]; a.State != hubv1.AddonProgressing {
 				t.Errorf("at once: %+v", a)
 			}
 			m.clock.SetTime(m.clock.Now().Add(fluxstate.SourceGrace))
-			m.must(m.reconcile(roomCluster))
-			a := m.delivery(roomCluster, roomSet).Status.Addons[0]
+			m.must(m.reconcile(testCluster))
+			a := m.delivery(testCluster, testSet).Status.Addons[0]
 			if a.State != hubv1.AddonFailed || a.Reason != "InvalidChartReference" || !strings.Contains(a.Message, "9.9.9") {
 				t.Errorf("after a while: %+v", a)
 			}

@@ -15,24 +15,24 @@ import (
 // TestMetadata: labels and annotations of people's own come from the set as it is now, whatever the delivery's revision. They come, change and
 // go without another revision, and the add-on stays Ready all the time.
 func TestMetadata(t *testing.T) {
-	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
 	m.settle()
 	set := func(own *hubv1.OwnMetadata, addon *hubv1.OwnMetadata) {
 		t.Helper()
-		edit(m, "flux-system", roomSet, &hubv1.AddonSet{}, func(s *hubv1.AddonSet) { s.Spec.Metadata, s.Spec.Addons[0].Metadata = own, addon })
+		edit(m, "flux-system", testSet, &hubv1.AddonSet{}, func(s *hubv1.AddonSet) { s.Spec.Metadata, s.Spec.Addons[0].Metadata = own, addon })
 		m.settle()
 	}
 	holds := func(label, annotation, message string) {
 		t.Helper()
-		o := m.object(roomCluster, "app")
+		o := m.object(testCluster, "app")
 		if got := o.GetLabels()["team"]; got != label {
 			t.Errorf("label team is %q, want %q", got, label)
 		}
 		if got := o.GetAnnotations()["event.toolkit.fluxcd.io/team"]; got != annotation {
 			t.Errorf("the annotation is %q, want %q", got, annotation)
 		}
-		d := m.delivery(roomCluster, roomSet)
-		if d.Spec.RevisionName != revisionOf(roomSet, "1") || d.Status.Addons[0].State != hubv1.AddonReady {
+		d := m.delivery(testCluster, testSet)
+		if d.Spec.RevisionName != revisionOf(testSet, "1") || d.Status.Addons[0].State != hubv1.AddonReady {
 			t.Errorf("revision %s, %s: %s", d.Spec.RevisionName, d.Status.Addons[0].State, d.Status.Addons[0].Message)
 		}
 		if got := status.Find(d, hubv1.ReadyCondition).Message; strings.Contains(got, "left out here") != (message != "") || !strings.Contains(got, message) {
@@ -52,7 +52,7 @@ func TestMetadata(t *testing.T) {
 	holds("shop", "", "")
 	set(&hubv1.OwnMetadata{Labels: map[string]string{"team": "<< vars.later >>", "sharding.fluxcd.io/key": "a"}}, nil) // as in a set that does not compile
 	holds("", "", "metadata.labels[team]: ")
-	if o := m.object(roomCluster, "app"); o.GetLabels()["sharding.fluxcd.io/key"] != "" {
+	if o := m.object(testCluster, "app"); o.GetLabels()["sharding.fluxcd.io/key"] != "" {
 		t.Error("it is steered to a shard")
 	}
 	set(nil, nil)
@@ -61,13 +61,13 @@ func TestMetadata(t *testing.T) {
 
 // TestMetadataOfAFrozenObject: what another version of the hub has made stays as it is, with its labels.
 func TestMetadataOfAFrozenObject(t *testing.T) {
-	m := newFrozenRoom(t)
-	edit(m, "flux-system", roomSet, &hubv1.AddonSet{}, func(s *hubv1.AddonSet) {
+	m := newFrozenFixture(t)
+	edit(m, "flux-system", testSet, &hubv1.AddonSet{}, func(s *hubv1.AddonSet) {
 		s.Spec.Metadata = &hubv1.OwnMetadata{Labels: map[string]string{"team": "payments"}}
 	})
 	m.settle()
 	m.frozen("app", "git")
-	if got := m.object(roomCluster, "app").GetLabels()["team"]; got != "" {
+	if got := m.object(testCluster, "app").GetLabels()["team"]; got != "" {
 		t.Errorf("label team is %q", got)
 	}
 }

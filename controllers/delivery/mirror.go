@@ -35,7 +35,7 @@ const (
 	configMapKind = "ConfigMap"
 )
 
-// mirrors copies what the registration room has published beside each set that delivers here. It writes a mirror only
+// mirrors copies what the registration controller has published beside each set that delivers here. It writes a mirror only
 // if the bytes change, because Flux reconciles every object that refers to it after each write. While nothing is
 // published, the mirrors stay as they are.
 func (r *Reconciler) mirrors(ctx context.Context, c *cluster) error {
@@ -110,7 +110,7 @@ func (r *Reconciler) mirror(ctx context.Context, c *cluster, namespace string) e
 	if gone, err := r.letMirrorGo(ctx, c, there, namespace); err != nil || gone {
 		return err
 	}
-	if c.reach[namespace].ByTeam() { // the tokens room writes it
+	if c.reach[namespace].ByTeam() { // the tokens controller writes it
 		c.mirrored[namespace] = c.hasToken(there, namespace)
 		return nil
 	}
@@ -262,7 +262,7 @@ func (r *Reconciler) accessContent(c *cluster, namespace string) map[string]any 
 	}
 	access, err := workloadidentity.Check(kc.WorkloadIdentity, r.Config.Rules)
 	if err != nil || access.Fingerprint() != c.registration.Status.Credential.Fingerprint {
-		return nil // the registration room looks at it first, and wakes us
+		return nil // the registration controller looks at it first, and wakes us
 	}
 	data := make(map[string]any, len(access.Data))
 	for k, v := range access.Data {
@@ -304,7 +304,8 @@ func (r *Reconciler) dropForsaken(ctx context.Context, c *cluster) error {
 			m := &mirrors[i]
 			teams := m.Labels[hubv1.MirrorLabel] == identity.TeamMirror
 			served := func(d *delivery) bool { return d.Namespace == m.Namespace }
-			// Beside other deliveries, the tokens room knows whether a Team needs its copy: it goes by all that are there, also by forged ones.
+			// Beside other deliveries, the tokens controller knows whether a Team needs its copy: it goes by all that are there, also by forged
+			// ones.
 			if slices.ContainsFunc(c.deliveries, served) || teams && len(c.deliveries) > 0 {
 				continue
 			}

@@ -21,7 +21,7 @@ import (
 )
 
 // mirrorOf returns the mirror of the cluster's kubeconfig, nil if it does not exist.
-func (m *room) mirrorOf(cluster types.NamespacedName) *corev1.Secret {
+func (m *fixture) mirrorOf(cluster types.NamespacedName) *corev1.Secret {
 	s := &corev1.Secret{}
 	if err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: "flux-system", Name: identity.Mirror("hub", cluster)}, s); err != nil {
 		m.must(client.IgnoreNotFound(err))
@@ -30,11 +30,11 @@ func (m *room) mirrorOf(cluster types.NamespacedName) *corev1.Secret {
 	return s
 }
 
-// rotate gives the cluster a kubeconfig with another token, as its provider and the registration room do.
-func (m *room) rotate(cluster types.NamespacedName, token string) {
-	config, err := kubeconfig.Parse(roomKubeconfig(token), kubeconfig.Rules{AllowMissingCA: true})
+// rotate gives the cluster a kubeconfig with another token, as its provider and the registration controller do.
+func (m *fixture) rotate(cluster types.NamespacedName, token string) {
+	config, err := kubeconfig.Parse(testKubeconfig(token), kubeconfig.Rules{AllowMissingCA: true})
 	m.must(err)
-	edit(m, cluster.Namespace, cluster.Name, &corev1.Secret{}, func(s *corev1.Secret) { s.Data["value"] = roomKubeconfig(token) })
+	edit(m, cluster.Namespace, cluster.Name, &corev1.Secret{}, func(s *corev1.Secret) { s.Data["value"] = testKubeconfig(token) })
 	edit(m, cluster.Namespace, cluster.Name, &hubv1.ClusterRegistration{}, func(reg *hubv1.ClusterRegistration) {
 		reg.Status.Credential.Fingerprint, reg.Status.Credential.TargetFingerprint = config.Fingerprint(), config.TargetFingerprint()
 	})
@@ -45,18 +45,18 @@ func (m *room) rotate(cluster types.NamespacedName, token string) {
 func TestMirrorThatIsBeingDeleted(t *testing.T) {
 	for name, foreign := range map[string][]string{"Deleted": nil, "AndHeldBySomebodyElse": {"example.org/theirs"}} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
 			m.settle()
-			mirror := m.mirrorOf(roomCluster)
+			mirror := m.mirrorOf(testCluster)
 			m.quietly(func() {
 				mirror.Finalizers = append(mirror.Finalizers, foreign...)
 				m.must(m.api.Update(t.Context(), mirror))
 				m.must(m.api.Delete(t.Context(), mirror))
 			})
 			m.settle()
-			m.rotate(roomCluster, "t1")
+			m.rotate(testCluster, "t1")
 			m.settle()
-			got := m.mirrorOf(roomCluster)
+			got := m.mirrorOf(testCluster)
 			if got == nil || !bytes.Contains(got.Data[render.MirrorKey], []byte("t1")) {
 				t.Fatalf("after the rotation the mirror is %v", got)
 			}
@@ -68,9 +68,9 @@ func TestMirrorThatIsBeingDeleted(t *testing.T) {
 			if m.writes != before {
 				t.Errorf("%d writes for nothing", m.writes-before)
 			}
-			m.withdraw(roomCluster, roomSet)
+			m.withdraw(testCluster, testSet)
 			m.settle()
-			if got := m.mirrorOf(roomCluster); m.delivery(roomCluster, roomSet) != nil || len(m.uninstalled) != 1 || got != nil && len(got.Finalizers) != len(foreign) {
+			if got := m.mirrorOf(testCluster); m.delivery(testCluster, testSet) != nil || len(m.uninstalled) != 1 || got != nil && len(got.Finalizers) != len(foreign) {
 				t.Errorf("uninstalled %v; the mirror is %v", m.uninstalled, got)
 			}
 		})
@@ -78,26 +78,26 @@ func TestMirrorThatIsBeingDeleted(t *testing.T) {
 	// Without our finalizer the API server would refuse to have it back: what is held by somebody else alone serves until it is gone, and is
 	// made again then.
 	t.Run("WithoutOurFinalizer", func(t *testing.T) {
-		m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+		m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
 		m.settle()
-		mirror := m.mirrorOf(roomCluster)
+		mirror := m.mirrorOf(testCluster)
 		m.quietly(func() {
 			mirror.Finalizers = []string{"example.org/theirs"}
 			m.must(m.api.Update(t.Context(), mirror))
 			m.must(m.api.Delete(t.Context(), mirror))
 		})
-		m.rotate(roomCluster, "t1")
+		m.rotate(testCluster, "t1")
 		m.settle()
-		if got := m.mirrorOf(roomCluster); !bytes.Contains(got.Data[render.MirrorKey], []byte("t1")) || len(got.Finalizers) != 1 {
+		if got := m.mirrorOf(testCluster); !bytes.Contains(got.Data[render.MirrorKey], []byte("t1")) || len(got.Finalizers) != 1 {
 			t.Fatalf("after the rotation the mirror is %v", got)
 		}
 		m.quietly(func() {
-			mirror = m.mirrorOf(roomCluster)
+			mirror = m.mirrorOf(testCluster)
 			mirror.Finalizers = nil
 			m.must(m.api.Update(t.Context(), mirror))
 		})
 		m.settle()
-		if got := m.mirrorOf(roomCluster); got == nil || got.DeletionTimestamp != nil {
+		if got := m.mirrorOf(testCluster); got == nil || got.DeletionTimestamp != nil {
 			t.Errorf("it is not made again: %v", got)
 		}
 	})
@@ -106,9 +106,9 @@ func TestMirrorThatIsBeingDeleted(t *testing.T) {
 // TestMirrorOfAReplacedCluster: what was made for the cluster before goes, also of a set that has no delivery any more. The last delivery waits for
 // it, and takes the mirror along.
 func TestMirrorOfAReplacedCluster(t *testing.T) {
-	objects := append(addonsOf(roomSet, "1", releaseAddon("app")), addonsOf("extra", "1", releaseAddon("logs"))...)
-	m := newRoom(t, append(objects, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"),
-		deliveredTo(roomCluster, roomSet, "1"), deliveredTo(roomCluster, "extra", "1"))...)
+	objects := append(addonsOf(testSet, "1", releaseAddon("app")), addonsOf("extra", "1", releaseAddon("logs"))...)
+	m := newFixture(t, append(objects, registered(testCluster, "c1"), kubeconfigSecret(testCluster, "t0"),
+		deliveredTo(testCluster, testSet, "1"), deliveredTo(testCluster, "extra", "1"))...)
 	m.settle()
 	finalizers := func(obj client.Object, names ...string) {
 		m.quietly(func() {
@@ -116,20 +116,20 @@ func TestMirrorOfAReplacedCluster(t *testing.T) {
 			m.must(m.api.Update(t.Context(), obj))
 		})
 	}
-	d := m.delivery(roomCluster, roomSet)
+	d := m.delivery(testCluster, testSet)
 	finalizers(d)
 	m.quietly(func() { m.must(m.api.Delete(t.Context(), d)) })
-	edit(m, roomCluster.Namespace, roomCluster.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) { r.Status.ClusterUID = "c2" })
-	m.withdraw(roomCluster, "extra")
-	m.must(m.reconcile(roomCluster))
-	finalizers(m.object(roomCluster, "app"), "slow") // Flux has much to do
+	edit(m, testCluster.Namespace, testCluster.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) { r.Status.ClusterUID = "c2" })
+	m.withdraw(testCluster, "extra")
+	m.must(m.reconcile(testCluster))
+	finalizers(m.object(testCluster, "app"), "slow") // Flux has much to do
 	m.settle()
-	if m.object(roomCluster, "logs") != nil || m.delivery(roomCluster, "extra") == nil || m.mirrorOf(roomCluster) == nil {
+	if m.object(testCluster, "logs") != nil || m.delivery(testCluster, "extra") == nil || m.mirrorOf(testCluster) == nil {
 		t.Fatalf("before the last object is gone: %v", m.objects())
 	}
-	finalizers(m.object(roomCluster, "app"))
+	finalizers(m.object(testCluster, "app"))
 	m.settle()
-	if m.delivery(roomCluster, "extra") != nil || m.mirrorOf(roomCluster) != nil {
+	if m.delivery(testCluster, "extra") != nil || m.mirrorOf(testCluster) != nil {
 		t.Error("the mirror has been left")
 	}
 }
@@ -137,34 +137,34 @@ func TestMirrorOfAReplacedCluster(t *testing.T) {
 // TestMirrorGoesOnce: the mirror goes with the last object that Flux works on. It is not made again for one that has gone and that the
 // cache still has.
 func TestMirrorGoesOnce(t *testing.T) {
-	for name, change := range map[string]func(m *room, c *cluster){
-		"CacheIsStale": func(m *room, _ *cluster) {
-			m.quietly(func() { m.must(m.api.Delete(t.Context(), m.object(roomCluster, "app"))) })
+	for name, change := range map[string]func(m *fixture, c *cluster){
+		"CacheIsStale": func(m *fixture, _ *cluster) {
+			m.quietly(func() { m.must(m.api.Delete(t.Context(), m.object(testCluster, "app"))) })
 			m.flux()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
 			m.settle()
-			m.withdraw(roomCluster, roomSet)
-			c, err := m.r.gather(t.Context(), roomCluster)
+			m.withdraw(testCluster, testSet)
+			c, err := m.r.gather(t.Context(), testCluster)
 			m.must(err)
 			change(m, c)
 			m.quietly(func() {
-				mirror := m.mirrorOf(roomCluster)
+				mirror := m.mirrorOf(testCluster)
 				mirror.Finalizers = nil
 				m.must(m.api.Update(t.Context(), mirror))
 				m.must(m.api.Delete(t.Context(), mirror))
 			})
 			m.must(m.r.mirrors(t.Context(), c))
-			if m.mirrorOf(roomCluster) != nil {
+			if m.mirrorOf(testCluster) != nil {
 				t.Error("the mirror is made again")
 			}
 		})
 	}
 }
 
-// TestMirrorChanges: the room looks at a mirror that somebody edits or deletes, and at no other Secret.
+// TestMirrorChanges: the controller looks at a mirror that somebody edits or deletes, and at no other Secret.
 func TestMirrorChanges(t *testing.T) {
 	secret := func(change func(*metav1.PartialObjectMetadata)) client.Object {
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
@@ -198,11 +198,11 @@ func TestMirrorChanges(t *testing.T) {
 func TestMirrorThatNobodyNeeds(t *testing.T) {
 	for name, objectStays := range map[string]bool{"NothingIsLeft": false, "AFluxObjectIsLeft": true} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
 			m.settle()
-			gone := []client.Object{m.delivery(roomCluster, roomSet)}
+			gone := []client.Object{m.delivery(testCluster, testSet)}
 			reg := &hubv1.ClusterRegistration{}
-			m.must(m.api.Get(t.Context(), roomCluster, reg))
+			m.must(m.api.Get(t.Context(), testCluster, reg))
 			if gone = append(gone, reg); !objectStays {
 				gone = append(gone, m.objects()...)
 			}
@@ -213,8 +213,8 @@ func TestMirrorThatNobodyNeeds(t *testing.T) {
 					m.must(client.IgnoreNotFound(m.api.Delete(t.Context(), o)))
 				}
 			})
-			m.must(m.reconcile(roomCluster))
-			if got := m.mirrorOf(roomCluster); (got != nil) != objectStays {
+			m.must(m.reconcile(testCluster))
+			if got := m.mirrorOf(testCluster); (got != nil) != objectStays {
 				t.Errorf("the mirror is there: %t", got != nil)
 			}
 		})
@@ -222,16 +222,16 @@ func TestMirrorThatNobodyNeeds(t *testing.T) {
 }
 
 // TestMirrorsThatNobodyNeeds: a copy of the kubeconfig goes from a namespace in which no delivery is left, also if there is one in another
-// namespace. A Team's stays beside others: the tokens room, which has made it, decides.
+// namespace. A Team's stays beside others: the tokens controller, which has made it, decides.
 func TestMirrorsThatNobodyNeeds(t *testing.T) {
-	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
 	m.settle()
-	for namespace, kind := range map[string]string{roomCluster.Namespace: "true", teamNamespace: identity.TeamMirror} {
-		left := m.mirrorOf(roomCluster)
+	for namespace, kind := range map[string]string{testCluster.Namespace: "true", teamNamespace: identity.TeamMirror} {
+		left := m.mirrorOf(testCluster)
 		left.Namespace, left.UID, left.ResourceVersion, left.Labels[hubv1.MirrorLabel] = namespace, "", "", kind
 		m.quietly(func() { m.must(m.api.Create(t.Context(), left)) })
 	}
-	m.settle(roomCluster)
+	m.settle(testCluster)
 	if got := m.secrets(); !slices.Equal(got, []string{"flux-system", teamNamespace}) {
 		t.Errorf("there are copies in %v", got)
 	}

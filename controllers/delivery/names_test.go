@@ -32,16 +32,16 @@ func (c strictNames) Get(ctx context.Context, key client.ObjectKey, obj client.O
 func ofTheTenant(set string, addons ...map[string]any) (objects []client.Object, delivery *hubv1.AddonDelivery) {
 	objects = addonsOf(set, "1", addons...)
 	for _, o := range objects {
-		o.SetNamespace(roomCluster.Namespace)
+		o.SetNamespace(testCluster.Namespace)
 	}
-	delivery = deliveredTo(roomCluster, set, "1")
-	delivery.Namespace = roomCluster.Namespace
+	delivery = deliveredTo(testCluster, set, "1")
+	delivery.Namespace = testCluster.Namespace
 	return append(objects, delivery), delivery
 }
 
 // tenantsAddon is an add-on that a tenant may write, after more is put into it.
 func tenantsAddon(name string, more map[string]any) map[string]any {
-	out := releaseAddon(name, map[string]any{"chartRef": map[string]any{"kind": "OCIRepository", "name": "chart", "namespace": roomCluster.Namespace}})
+	out := releaseAddon(name, map[string]any{"chartRef": map[string]any{"kind": "OCIRepository", "name": "chart", "namespace": testCluster.Namespace}})
 	for k, v := range more {
 		out[k] = v
 	}
@@ -59,14 +59,14 @@ func failsWith(d *hubv1.AddonDelivery, addon string, texts ...string) bool {
 // A tenant's set adopts what no object can be called: that is an error of the one add-on.
 func TestAdoptOfNoName(t *testing.T) {
 	theirs, d := ofTheTenant("mine", tenantsAddon("bad", map[string]any{"adopt": map[string]any{"name": "a/b"}}), tenantsAddon("good", nil))
-	objects := append(theirs, addonsOf(roomSet, "1", releaseAddon("falco"))...)
-	m := newServedRoom(t, objects...)
+	objects := append(theirs, addonsOf(testSet, "1", releaseAddon("falco"))...)
+	m := newServedFixture(t, objects...)
 	m.r.Live = strictNames{m.api}
 	m.settle()
-	if m.object(roomCluster, "falco") == nil {
+	if m.object(testCluster, "falco") == nil {
 		t.Error("the platform's add-on is not there")
 	}
-	if m.object(roomCluster, "good") == nil {
+	if m.object(testCluster, "good") == nil {
 		t.Error("the tenant's other add-on is not there")
 	}
 	m.must(m.api.Get(t.Context(), client.ObjectKeyFromObject(d), d))
@@ -78,19 +78,19 @@ func TestAdoptOfNoName(t *testing.T) {
 // The platform's set adopts what tenants have written, and a tenant writes nonsense into it.
 func TestAdoptOfAHelmReleaseWithNoKubeConfig(t *testing.T) {
 	for _, kubeconfig := range []string{"a/b", ".."} {
-		hr := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: roomCluster.Namespace, Name: "one-cert-manager"}}
+		hr := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: testCluster.Namespace, Name: "one-cert-manager"}}
 		hr.Spec.Suspend = true
 		hr.Spec.KubeConfig = &fluxmeta.KubeConfigReference{SecretRef: &fluxmeta.SecretKeyReference{Name: kubeconfig}}
 		adopting := releaseAddon("cert-manager")
 		adopting["adopt"] = map[string]any{"namespace": "<< cluster.namespace >>", "name": "<< cluster.name >>-cert-manager"}
-		m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("falco"), adopting),
-			registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), hr, deliveredTo(roomCluster, roomSet, "1"))...)
+		m := newFixture(t, append(addonsOf(testSet, "1", releaseAddon("falco"), adopting),
+			registered(testCluster, "c1"), kubeconfigSecret(testCluster, "t0"), hr, deliveredTo(testCluster, testSet, "1"))...)
 		m.r.Live = strictNames{m.api}
 		m.settle()
-		if m.object(roomCluster, "falco") == nil {
+		if m.object(testCluster, "falco") == nil {
 			t.Errorf("%s: the platform's other add-on is not there", kubeconfig)
 		}
-		if d := m.delivery(roomCluster, roomSet); !failsWith(d, "cert-manager", "HelmRelease fleet/one-cert-manager", "spec.kubeConfig.secretRef.name", fmt.Sprintf("%q", kubeconfig)) {
+		if d := m.delivery(testCluster, testSet); !failsWith(d, "cert-manager", "HelmRelease fleet/one-cert-manager", "spec.kubeConfig.secretRef.name", fmt.Sprintf("%q", kubeconfig)) {
 			t.Errorf("%s: the delivery says %+v", kubeconfig, d.Status.Addons)
 		}
 	}

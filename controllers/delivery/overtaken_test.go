@@ -19,7 +19,7 @@ import (
 )
 
 // orphanEvents returns what has been told of orphans.
-func (m *room) orphanEvents() []string {
+func (m *fixture) orphanEvents() []string {
 	var out []string
 	for {
 		select {
@@ -62,8 +62,8 @@ func TestTellOvertaken(t *testing.T) {
 		"it is gone, and nothing is made of it": {marked, "main@sha1:0", nil, "./c", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, d := newRoom(t), leaving()
-			c := &cluster{key: roomCluster, now: m.clock.Now(), deliveries: []*delivery{d}, objects: map[plan.Key]*object{}}
+			m, d := newFixture(t), leaving()
+			c := &cluster{key: testCluster, now: m.clock.Now(), deliveries: []*delivery{d}, objects: map[plan.Key]*object{}}
 			k := plan.Key{Kind: fluxspec.KustomizationKind, Namespace: "flux-system", Name: "one-app"}
 			tc.there.Key, tc.there.Addon, tc.there.Folder = k, "app", plan.FolderOf("./b")
 			if tc.live != nil {
@@ -71,7 +71,7 @@ func TestTellOvertaken(t *testing.T) {
 			}
 			w := &assembly.Wanted{Object: render.Object{Addon: "app", Kind: k.Kind, Path: tc.to}}
 			m.must(m.r.tellOvertaken(t.Context(), c, d, w, &object{Observed: tc.there, state: fluxstate.State{Version: tc.version}}))
-			if got := m.orphanEvents(); len(got) > 0 != tc.want || tc.want && (!strings.Contains(got[0], `"app"`) || !strings.Contains(got[0], roomCluster.String())) {
+			if got := m.orphanEvents(); len(got) > 0 != tc.want || tc.want && (!strings.Contains(got[0], `"app"`) || !strings.Contains(got[0], testCluster.String())) {
 				t.Errorf("told: %v", got)
 			}
 		})

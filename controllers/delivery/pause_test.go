@@ -13,19 +13,19 @@ import (
 
 // A registration that is deleted, and stays since its pause would be lost, is paused all the same. Unregistering ends the pause.
 func TestPausedRegistrationIsDeleted(t *testing.T) {
-	reg := registered(roomCluster, "c1")
+	reg := registered(testCluster, "c1")
 	reg.Finalizers = []string{hubv1.RegistrationFinalizer}
-	m := newRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app"), kustomizationAddon("git")),
-		reg, kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+	m := newFixture(t, append(addonsOf(testSet, "1", releaseAddon("app"), kustomizationAddon("git")),
+		reg, kubeconfigSecret(testCluster, "t0"), deliveredTo(testCluster, testSet, "1"))...)
 	m.settle()
 	m.pause(true)
 	m.quietly(func() { m.must(m.api.Delete(t.Context(), reg)) })
-	m.withdraw(roomCluster, roomSet)
+	m.withdraw(testCluster, testSet)
 	m.settle()
 	if len(m.objects()) != 2 || len(m.released)+len(m.uninstalled) > 0 {
 		t.Fatalf("paused: let go %v, uninstalled %v", m.released, m.uninstalled)
 	}
-	edit(m, roomCluster.Namespace, roomCluster.Name, &hubv1.ClusterRegistration{}, func(reg *hubv1.ClusterRegistration) {
+	edit(m, testCluster.Namespace, testCluster.Name, &hubv1.ClusterRegistration{}, func(reg *hubv1.ClusterRegistration) {
 		apimeta.SetStatusCondition(&reg.Status.Conditions, metav1.Condition{Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: hubv1.UnregisteredReason, Message: "it is unregistered"})
 	})
 	m.settle()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package delivery is the room that serves one cluster: it renders the cluster's deliveries, plans, applies, prunes
+// Package delivery is the controller that serves one cluster: it renders the cluster's deliveries, plans, applies, prunes
 // and reports. Its key is the registration, because conflicts, order and teardown span all deliveries of a cluster.
 // It never looks at the whole fleet.
 package delivery
@@ -37,7 +37,7 @@ type Reconciler struct {
 	Shared   *sharedobjects.Keeper
 	Clock    clock.PassiveClock
 	Recorder events.EventRecorder
-	// Programs are compiled sets, of all rooms; nil keeps none.
+	// Programs are compiled sets, of all controllers; nil keeps none.
 	Programs *programs.Cache
 	// Rejudged is rung when clusters are to be rendered anew, though all that concerns them is as it was.
 	Rejudged *enqueue.Bell

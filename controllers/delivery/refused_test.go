@@ -33,14 +33,14 @@ func TestRefusedOverridesKeepNothingAway(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			reg := registered(roomCluster, "c1")
+			reg := registered(testCluster, "c1")
 			tc.change(reg)
 			app := releaseAddon("app", map[string]any{"values": map[string]any{"replicas": "<< has(vars.replicas) ? vars.replicas + 1 : 2 >>"}})
-			objects := append(addonsOf(roomSet, "1", app), addonsOf(roomSet, "2", app, releaseAddon("more"))[1])
-			m := newRoom(t, append(objects, reg, kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+			objects := append(addonsOf(testSet, "1", app), addonsOf(testSet, "2", app, releaseAddon("more"))[1])
+			m := newFixture(t, append(objects, reg, kubeconfigSecret(testCluster, "t0"), deliveredTo(testCluster, testSet, "1"))...)
 			m.settle()
-			d := m.delivery(roomCluster, roomSet)
-			if m.object(roomCluster, "app") == nil || !status.IsTrue(d, hubv1.ReadyCondition) || d.Status.AddonCounts.Summary != "1/1" {
+			d := m.delivery(testCluster, testSet)
+			if m.object(testCluster, "app") == nil || !status.IsTrue(d, hubv1.ReadyCondition) || d.Status.AddonCounts.Summary != "1/1" {
 				t.Fatalf("the add-on is kept away: %+v", d.Status)
 			}
 			c := status.Find(d, hubv1.OverridesRefusedCondition)
@@ -54,16 +54,16 @@ func TestRefusedOverridesKeepNothingAway(t *testing.T) {
 			if m.settle(); m.writes != before {
 				t.Errorf("%d writes for nothing", m.writes-before)
 			}
-			edit(m, "flux-system", d.Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(roomSet, "2") })
+			edit(m, "flux-system", d.Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(testSet, "2") })
 			m.settle()
-			if d = m.delivery(roomCluster, roomSet); d.Status.ReadyRevision != revisionOf(roomSet, "2") || m.object(roomCluster, "more") == nil {
+			if d = m.delivery(testCluster, testSet); d.Status.ReadyRevision != revisionOf(testSet, "2") || m.object(testCluster, "more") == nil {
 				t.Errorf("the cluster stays on revision %s", d.Status.ReadyRevision)
 			}
-			edit(m, roomCluster.Namespace, roomCluster.Name, &hubv1.ClusterRegistration{}, func(reg *hubv1.ClusterRegistration) {
+			edit(m, testCluster.Namespace, testCluster.Name, &hubv1.ClusterRegistration{}, func(reg *hubv1.ClusterRegistration) {
 				reg.Spec.Overrides, reg.Spec.Variables = nil, nil
 			})
 			m.settle()
-			if d = m.delivery(roomCluster, roomSet); status.Find(d, hubv1.OverridesRefusedCondition) != nil || !status.IsTrue(d, hubv1.ReadyCondition) {
+			if d = m.delivery(testCluster, testSet); status.Find(d, hubv1.OverridesRefusedCondition) != nil || !status.IsTrue(d, hubv1.ReadyCondition) {
 				t.Errorf("what was taken back is still told of: %+v", d.Status.Conditions)
 			}
 		})

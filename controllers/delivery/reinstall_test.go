@@ -78,18 +78,18 @@ func TestReinstallIsAsked(t *testing.T) {
 		"a chart to a chart, and others": {chartAddon("old", nil), chartAddon("new", map[string]any{"releaseName": "other"}), hubv1.ReinstallReason, `install release "other" of chart "new"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedRoom(t, addonsOf(roomSet, "1", tc.from)...)
+			m := newServedFixture(t, addonsOf(testSet, "1", tc.from)...)
 			m.r.Config.Chart = render.ManifestChart{URL: "http://hub", Name: "ours", Digest: "sha256:0"}
 			m.settle()
-			before := m.object(roomCluster, "app")
+			before := m.object(testCluster, "app")
 			if before == nil || m.addon("app").State != hubv1.AddonReady {
-				t.Fatalf("it does not arrive: %+v", m.delivery(roomCluster, roomSet).Status)
+				t.Fatalf("it does not arrive: %+v", m.delivery(testCluster, testSet).Status)
 			}
-			m.must(m.api.Create(t.Context(), addonsOf(roomSet, "2", tc.to)[1]))
+			m.must(m.api.Create(t.Context(), addonsOf(testSet, "2", tc.to)[1]))
 			m.roll("2")
 			m.settle()
 
-			a, after := m.addon("app"), m.object(roomCluster, "app")
+			a, after := m.addon("app"), m.object(testCluster, "app")
 			if tc.reason == "" {
 				if a.Removal != "" || a.State != hubv1.AddonReady || after.GetUID() != before.GetUID() {
 					t.Errorf("it is upgraded in place, and is %+v", a)
@@ -102,8 +102,8 @@ func TestReinstallIsAsked(t *testing.T) {
 			if after.GetUID() != before.GetUID() || after.GetAnnotations()[hubv1.HashAnnotation] != before.GetAnnotations()[hubv1.HashAnnotation] {
 				t.Error("its object was written")
 			}
-			edit(m, "flux-system", m.delivery(roomCluster, roomSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.Removals = []string{a.Removal} })
-			m.must(m.reconcile(roomCluster))
+			edit(m, "flux-system", m.delivery(testCluster, testSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.Removals = []string{a.Removal} })
+			m.must(m.reconcile(testCluster))
 			m.pause(true)
 			m.settle()
 			if going := m.addon("app"); tc.reason == hubv1.ReinstallReason && (going.Removal != a.Removal || going.State != hubv1.AddonPaused) {
@@ -131,13 +131,13 @@ func TestNoReinstallOfWhatLeaves(t *testing.T) {
 		"ItsSetIsGoing": {func(s *hubv1.AddonSet) { s.Finalizers = []string{hubv1.AddonSetFinalizer} }, hubv1.AddonHeld},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedRoom(t, addonsOf(roomSet, "1", chartAddon("old", nil))...)
+			m := newServedFixture(t, addonsOf(testSet, "1", chartAddon("old", nil))...)
 			m.settle()
-			m.must(m.api.Create(t.Context(), addonsOf(roomSet, "2", chartAddon("new", nil))[1]))
+			m.must(m.api.Create(t.Context(), addonsOf(testSet, "2", chartAddon("new", nil))[1]))
 			m.roll("2")
 			m.settle()
 			set := &hubv1.AddonSet{}
-			edit(m, "flux-system", roomSet, set, func(s *hubv1.AddonSet) {
+			edit(m, "flux-system", testSet, set, func(s *hubv1.AddonSet) {
 				s.Spec.RemovalGuard = &hubv1.RemovalGuard{Mode: hubv1.RemovalGuardOff}
 				tc.leave(s)
 			})
@@ -153,8 +153,8 @@ func TestNoReinstallOfWhatLeaves(t *testing.T) {
 }
 
 // addon is what the delivery says of an add-on.
-func (m *room) addon(name string) hubv1.AddonStatus {
-	for _, a := range m.delivery(roomCluster, roomSet).Status.Addons {
+func (m *fixture) addon(name string) hubv1.AddonStatus {
+	for _, a := range m.delivery(testCluster, testSet).Status.Addons {
 		if a.Name == name {
 			return a
 		}
@@ -163,6 +163,6 @@ func (m *room) addon(name string) hubv1.AddonStatus {
 }
 
 // roll has the cluster get a revision.
-func (m *room) roll(generation string) {
-	edit(m, "flux-system", m.delivery(roomCluster, roomSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(roomSet, generation) })
+func (m *fixture) roll(generation string) {
+	edit(m, "flux-system", m.delivery(testCluster, testSet).Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(testSet, generation) })
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // byUID has the API server refuse what names another UID than an object has, which the fake one does not look at.
-func (m *room) byUID(of *helmv2.HelmRelease) interceptor.Funcs {
+func (m *fixture) byUID(of *helmv2.HelmRelease) interceptor.Funcs {
 	refuse := func(obj client.Object, uid types.UID) error {
 		if obj.GetName() == of.Name && uid != "" && uid != of.UID {
 			return apierrors.NewConflict(helmv2.GroupVersion.WithResource("helmreleases").GroupResource(), of.Name, nil)
@@ -55,16 +55,16 @@ func (m *room) byUID(of *helmv2.HelmRelease) interceptor.Funcs {
 func TestRemovesWhatItHasSeen(t *testing.T) {
 	for name, suspended := range map[string]bool{"Deleted": false, "ResumedFirst": true} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedRoom(t, append(addonsOf(roomSet, "1", releaseAddon("app"), releaseAddon("other")),
-				addonsOf(roomSet, "2", releaseAddon("other"))[1:]...)...)
+			m := newServedFixture(t, append(addonsOf(testSet, "1", releaseAddon("app"), releaseAddon("other")),
+				addonsOf(testSet, "2", releaseAddon("other"))[1:]...)...)
 			m.settle()
-			there := m.object(roomCluster, "app").(*helmv2.HelmRelease)
+			there := m.object(testCluster, "app").(*helmv2.HelmRelease)
 			is := there.DeepCopy()
 			is.UID, is.Spec.Suspend = "again", suspended
 			m.quietly(func() { m.must(m.api.Update(t.Context(), is)) })
 			there.UID, there.Spec.Suspend = "was", suspended
-			shown := m.delivery(roomCluster, roomSet)
-			shown.Spec.RevisionName, shown.Spec.Removals = revisionOf(roomSet, "2"), []string{guard.Dropped("was")}
+			shown := m.delivery(testCluster, testSet)
+			shown.Spec.RevisionName, shown.Spec.Removals = revisionOf(testSet, "2"), []string{guard.Dropped("was")}
 			funcs := m.byUID(is)
 			funcs.List = func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				switch l := list.(type) {
@@ -72,18 +72,18 @@ func TestRemovesWhatItHasSeen(t *testing.T) {
 					l.Items = []hubv1.AddonDelivery{*shown}
 					return nil
 				case *helmv2.HelmReleaseList:
-					l.Items = []helmv2.HelmRelease{*there, *m.object(roomCluster, "other").(*helmv2.HelmRelease)}
+					l.Items = []helmv2.HelmRelease{*there, *m.object(testCluster, "other").(*helmv2.HelmRelease)}
 					return nil
 				}
 				return c.List(ctx, list, opts...)
 			}
 			m.r.Client = interceptor.NewClient(m.api, funcs)
 			for range 5 {
-				m.must(m.reconcile(roomCluster))
-				shown.Status = m.delivery(roomCluster, roomSet).Status
+				m.must(m.reconcile(testCluster))
+				shown.Status = m.delivery(testCluster, testSet).Status
 				m.clock.SetTime(m.clock.Now().Add(3500 * time.Millisecond))
 			}
-			if o := m.object(roomCluster, "app"); o == nil || o.GetDeletionTimestamp() != nil || o.(*helmv2.HelmRelease).Spec.Suspend != suspended {
+			if o := m.object(testCluster, "app"); o == nil || o.GetDeletionTimestamp() != nil || o.(*helmv2.HelmRelease).Spec.Suspend != suspended {
 				t.Errorf("it is on its way out, or Flux is to do something else with it: %+v", o)
 			}
 		})

@@ -13,24 +13,24 @@ import (
 
 // What is let go is suspended first, and then deleted. If somebody resumes it between the two, Flux would uninstall it: it is suspended again.
 func TestResumedRightBeforeItIsDeleted(t *testing.T) {
-	for name, start := range map[string]func(t *testing.T) (m *room, object client.Object){
-		"ItsAddonsStay": func(t *testing.T) (*room, client.Object) {
-			m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+	for name, start := range map[string]func(t *testing.T) (m *fixture, object client.Object){
+		"ItsAddonsStay": func(t *testing.T) (*fixture, client.Object) {
+			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
 			m.settle()
-			edit(m, "flux-system", roomSet, &hubv1.AddonSet{}, func(s *hubv1.AddonSet) { s.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan })
-			m.withdraw(roomCluster, roomSet)
-			return m, m.object(roomCluster, "app")
+			edit(m, "flux-system", testSet, &hubv1.AddonSet{}, func(s *hubv1.AddonSet) { s.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan })
+			m.withdraw(testCluster, testSet)
+			return m, m.object(testCluster, "app")
 		},
-		"ItIsHandedOver": func(t *testing.T) (*room, client.Object) {
-			old := byHand(func(hr *helmv2.HelmRelease) { hr.Namespace = roomCluster.Namespace })
-			return adoptRoom(t, old, adoptingAddonIn(roomCluster.Namespace, "app")), old
+		"ItIsHandedOver": func(t *testing.T) (*fixture, client.Object) {
+			old := byHand(func(hr *helmv2.HelmRelease) { hr.Namespace = testCluster.Namespace })
+			return adoptFixture(t, old, adoptingAddonIn(testCluster.Namespace, "app")), old
 		},
-		"AHubThatDiedHasSuspendedIt": func(t *testing.T) (*room, client.Object) {
+		"AHubThatDiedHasSuspendedIt": func(t *testing.T) (*fixture, client.Object) {
 			old := byHand(func(hr *helmv2.HelmRelease) {
-				hr.Namespace = roomCluster.Namespace
+				hr.Namespace = testCluster.Namespace
 				hr.Spec.Suspend, hr.Annotations = true, map[string]string{hubv1.SuspendedAnnotation: hubv1.TakenOverSuspension}
 			})
-			return adoptRoom(t, old, adoptingAddonIn(roomCluster.Namespace, "app")), old
+			return adoptFixture(t, old, adoptingAddonIn(testCluster.Namespace, "app")), old
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

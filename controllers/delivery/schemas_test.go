@@ -26,23 +26,23 @@ func installed(t *testing.T, spec string) *crdschema.Library {
 // What the CRDs refuse on a cluster is asked again when they change. What runs stays, whatever they say.
 func TestSchemasChange(t *testing.T) {
 	odd := releaseAddon("odd", map[string]any{"driftDetection": map[string]any{"mode": "<< 'brand' + 'new' >>"}})
-	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"), odd)...)
+	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"), odd)...)
 	var schemas *crdschema.Library
 	m.r.Programs = &programs.Cache{Schemas: func() *crdschema.Library { return schemas }}
 	m.settle()
-	if a := m.says(roomSet, "odd"); m.object(roomCluster, "odd") != nil || !strings.Contains(a.Message, "driftDetection.mode") {
+	if a := m.says(testSet, "odd"); m.object(testCluster, "odd") != nil || !strings.Contains(a.Message, "driftDetection.mode") {
 		t.Fatalf("by the CRD that is built in: %+v", a)
 	}
 	schemas = installed(t, "{type: object, x-kubernetes-preserve-unknown-fields: true}")
 	m.settle()
-	if a := m.says(roomSet, "odd"); a.State != hubv1.AddonReady {
+	if a := m.says(testSet, "odd"); a.State != hubv1.AddonReady {
 		t.Errorf("by one that takes anything: %+v", a)
 	}
 	schemas = installed(t, "{type: object}") // of which nothing that is delivered is a field
 	m.settle()
 	for _, name := range []string{"app", "odd"} {
-		if m.object(roomCluster, name) == nil || len(m.uninstalled)+len(m.released) > 0 {
-			t.Errorf("by one that takes nothing: %s says %+v; uninstalled %v, let go %v", name, m.says(roomSet, name), m.uninstalled, m.released)
+		if m.object(testCluster, name) == nil || len(m.uninstalled)+len(m.released) > 0 {
+			t.Errorf("by one that takes nothing: %s says %+v; uninstalled %v, let go %v", name, m.says(testSet, name), m.uninstalled, m.released)
 		}
 	}
 	before := m.writes

@@ -12,22 +12,22 @@ import (
 // TestSettle: what labels decide by the set's expressions and overlays may come back, as labels do by which a set selects. What somebody
 // says of this cluster alone is at once.
 func TestSettle(t *testing.T) {
-	label := func(value string) func(m *room) {
-		return func(m *room) {
-			edit(m, roomCluster.Namespace, roomCluster.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) {
+	label := func(value string) func(m *fixture) {
+		return func(m *fixture) {
+			edit(m, testCluster.Namespace, testCluster.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) {
 				r.Labels = map[string]string{"tier": value}
 			})
 		}
 	}
-	overridden := func(m *room) {
-		edit(m, roomCluster.Namespace, roomCluster.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) {
+	overridden := func(m *fixture) {
+		edit(m, testCluster.Namespace, testCluster.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) {
 			r.Spec.Overrides = []hubv1.Override{{Name: "app", Exclude: true}}
 		})
 	}
 	conditional := map[string]any{"when": "<< cluster.labels['tier'] == 'gold' >>", "optional": true}
 	for name, tc := range map[string]struct {
 		addon map[string]any
-		drop  func(m *room)
+		drop  func(m *fixture)
 		stays bool
 	}{
 		"a label that when reads": {chartAddon("app", nil), label("silver"), true},
@@ -38,13 +38,13 @@ func TestSettle(t *testing.T) {
 			for k, v := range conditional {
 				tc.addon[k] = v
 			}
-			m := newServedRoom(t, addonsOf(roomSet, "1", tc.addon)...)
+			m := newServedFixture(t, addonsOf(testSet, "1", tc.addon)...)
 			m.r.Config.DeselectionDelay = 5 * time.Minute
 			m.quietly(func() { label("gold")(m) })
 			m.settle()
-			before := m.object(roomCluster, "app")
+			before := m.object(testCluster, "app")
 			if before == nil {
-				t.Fatalf("it does not arrive: %+v", m.delivery(roomCluster, roomSet).Status)
+				t.Fatalf("it does not arrive: %+v", m.delivery(testCluster, testSet).Status)
 			}
 			m.quietly(func() { tc.drop(m) })
 			m.settle()
@@ -59,7 +59,7 @@ func TestSettle(t *testing.T) {
 			}
 			label("gold")(m)
 			m.settle()
-			if a, after := m.addon("app"), m.object(roomCluster, "app"); a.State != hubv1.AddonReady || after.GetUID() != before.GetUID() {
+			if a, after := m.addon("app"), m.object(testCluster, "app"); a.State != hubv1.AddonReady || after.GetUID() != before.GetUID() {
 				t.Errorf("the label is back, and it is %+v", a)
 			}
 			m.quietly(func() { tc.drop(m) })

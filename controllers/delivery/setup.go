@@ -34,7 +34,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// SetupWithManager starts the room. Every event is turned into the registration that it concerns.
+// SetupWithManager starts the controller. Every event is turned into the registration that it concerns.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	r.resumes = rate.NewLimiter(resumedPerSecond, resumedAtOnce)
 	secret := &metav1.PartialObjectMetadata{}

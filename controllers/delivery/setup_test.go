@@ -15,9 +15,9 @@ import (
 
 // A cluster that comes does not wait for all those to which a set delivers that somebody edits.
 func TestAClusterGoesBeforeThoseOfASet(t *testing.T) {
-	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"))...)
+	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
 	set := &hubv1.AddonSet{}
-	m.must(m.api.Get(t.Context(), types.NamespacedName{Namespace: "flux-system", Name: roomSet}, set))
+	m.must(m.api.Get(t.Context(), types.NamespacedName{Namespace: "flux-system", Name: testSet}, set))
 	edited := set.DeepCopy()
 	edited.ResourceVersion, edited.Spec.Priority = "9999", 7
 	q := priorityqueue.New[reconcile.Request]("clusters")
@@ -28,7 +28,7 @@ func TestAClusterGoesBeforeThoseOfASet(t *testing.T) {
 	if first, _ := q.Get(); first != comes {
 		t.Errorf("%v comes first", first)
 	}
-	if second, _ := q.Get(); second.NamespacedName != roomCluster {
+	if second, _ := q.Get(); second.NamespacedName != testCluster {
 		t.Errorf("then comes %v", second)
 	}
 }

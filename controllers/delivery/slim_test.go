@@ -20,7 +20,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/plan"
 )
 
-// TestCacheKeepsWhatIsRead: what a room sees of a Flux object is the same whether it comes from the API server or from the cache, which
+// TestCacheKeepsWhatIsRead: what a controller sees of a Flux object is the same whether it comes from the API server or from the cache, which
 // keeps but a part of it. A field that is read and not kept looks like one that nobody has set.
 func TestCacheKeepsWhatIsRead(t *testing.T) {
 	fill := randfill.NewWithSeed(6).NilChance(0).NumElements(1, 3)
@@ -73,7 +73,7 @@ func ready(obj client.Object, retrying bool) {
 	}
 }
 
-// seen returns what a room sees of an object.
+// seen returns what a controller sees of an object.
 func seen(obj client.Object, kind string) *object {
 	r, c := &Reconciler{}, &cluster{objects: map[plan.Key]*object{}}
 	r.observe(c, obj, kind)

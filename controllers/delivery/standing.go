@@ -125,13 +125,13 @@ func (c *cluster) abandoned(d *delivery) bool {
 	return d.DeletionTimestamp != nil && !d.leaving && d.failed == nil && (d.set == nil || c.registration == nil)
 }
 
-// wantsAgain returns whether the set's room makes a delivery again after it is gone.
+// wantsAgain returns whether the set's controller makes a delivery again after it is gone.
 func (c *cluster) wantsAgain(d *delivery) bool {
 	return d.selected && d.set.DeletionTimestamp == nil && !status.IsTrue(d.set, hubv1.StalledCondition) && !status.Goes(c.registration)
 }
 
 // letBe releases a delivery that a user has deleted and that its set has not withdrawn, for example by kubectl
-// delete --all. The Flux objects and the kubeconfig stay as they are, and the set's room makes the delivery again. If
+// delete --all. The Flux objects and the kubeconfig stay as they are, and the set's controller makes the delivery again. If
 // the set does not want the delivery any more, it stays until the set withdraws it: without a delivery nothing would
 // remove what it delivered.
 func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {

@@ -19,7 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/team"
 )
 
-// teamOf is a Team with hub namespace <name>-team, that has roomCluster.
+// teamOf is a Team with hub namespace <name>-team, that has testCluster.
 func teamOf(name string) *hubv1.Team {
 	t := &hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: name, UID: types.UID("team-" + name)}}
 	t.Spec = hubv1.TeamSpec{HubNamespaces: []string{name + "-team"}, ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
@@ -29,40 +29,40 @@ func teamOf(name string) *hubv1.Team {
 
 // inTeam moves a set with its revision and its delivery into the hub namespace of a Team, and adds the mirror with the Team's token.
 func inTeam(team, set string, addons ...map[string]any) []client.Object {
-	out := append(addonsOf(set, "1", addons...), deliveredTo(roomCluster, set, "1"))
+	out := append(addonsOf(set, "1", addons...), deliveredTo(testCluster, set, "1"))
 	for _, o := range out {
 		o.SetNamespace(team + "-team")
 	}
 	out = append(out, addonsOf("team-"+team, "1", releaseAddon("team-"+team))...)
-	rights := deliveredTo(roomCluster, "team-"+team, "1")
+	rights := deliveredTo(testCluster, "team-"+team, "1")
 	return append(out, rights, teamMirror(teamOf(team), rights))
 }
 
-// teamMirror is the kubeconfig with a Team's token, as the tokens room writes it.
+// teamMirror is the kubeconfig with a Team's token, as the tokens controller writes it.
 func teamMirror(of *hubv1.Team, rights *hubv1.AddonDelivery) *corev1.Secret {
 	namespace := of.Spec.HubNamespaces[0]
 	from := team.Reach(namespace, []hubv1.Team{*of}, func(namespace string) bool { return namespace == "flux-system" })
-	return &corev1.Secret{Data: map[string][]byte{"value": roomKubeconfig("the-teams")}, ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: identity.Mirror("hub", roomCluster), Finalizers: []string{hubv1.MirrorFinalizer},
-		Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", roomCluster), hubv1.MirrorLabel: identity.TeamMirror},
+	return &corev1.Secret{Data: map[string][]byte{"value": testKubeconfig("the-teams")}, ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: identity.Mirror("hub", testCluster), Finalizers: []string{hubv1.MirrorFinalizer},
+		Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", testCluster), hubv1.MirrorLabel: identity.TeamMirror},
 		Annotations: map[string]string{
-			hubv1.RegistrationAnnotation: roomCluster.String(),
-			hubv1.FingerprintAnnotation:  credential.TeamFingerprint(registered(roomCluster, "c1"), from, rights),
+			hubv1.RegistrationAnnotation: testCluster.String(),
+			hubv1.FingerprintAnnotation:  credential.TeamFingerprint(registered(testCluster, "c1"), from, rights),
 		},
 	}}
 }
 
-func (m *room) deliveryIn(namespace, set string) *hubv1.AddonDelivery {
+func (m *fixture) deliveryIn(namespace, set string) *hubv1.AddonDelivery {
 	d := &hubv1.AddonDelivery{}
-	if err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: namespace, Name: identity.Delivery(set, roomCluster)}, d); err != nil {
+	if err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: namespace, Name: identity.Delivery(set, testCluster)}, d); err != nil {
 		return nil
 	}
 	return d
 }
 
-func (m *room) release(namespace, addon string) *helmv2.HelmRelease {
+func (m *fixture) release(namespace, addon string) *helmv2.HelmRelease {
 	hr := &helmv2.HelmRelease{}
-	if err := m.api.Get(m.t.Context(), client.ObjectKey{Namespace: namespace, Name: identity.FluxObject("hub", roomCluster, addon)}, hr); err != nil {
+	if err := m.api.Get(m.t.Context(), client.ObjectKey{Namespace: namespace, Name: identity.FluxObject("hub", testCluster, addon)}, hr); err != nil {
 		return nil
 	}
 	return hr
@@ -72,8 +72,8 @@ func (m *room) release(namespace, addon string) *helmv2.HelmRelease {
 // make it. What "stays as it is" goes before every priority, and before who was there first.
 func TestTeamTakeAnotherTeamsAddon(t *testing.T) {
 	objects := append(inTeam("a", "a", releaseAddon("web")), inTeam("b", "b", releaseAddon("web", map[string]any{"values": map[string]any{"x": "<< cluster.labels.nope >>"}}))...)
-	objects = append(objects, teamOf("a"), teamOf("b"), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"))
-	m := newRoom(t, objects...)
+	objects = append(objects, teamOf("a"), teamOf("b"), registered(testCluster, "c1"), kubeconfigSecret(testCluster, "t0"))
+	m := newFixture(t, objects...)
 	m.settle()
 	if m.release("a-team", "web") == nil {
 		t.Fatalf("team a has no add-on: %+v", m.deliveryIn("a-team", "a").Status)
@@ -81,13 +81,13 @@ func TestTeamTakeAnotherTeamsAddon(t *testing.T) {
 	t.Logf("b before: %+v", m.deliveryIn("b-team", "b").Status.Addons)
 	m.quietly(func() {
 		m.must(m.api.Create(t.Context(), &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "b-team", Name: identity.FluxObject("hub", roomCluster, "web"), UID: "forged",
-			Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", roomCluster), hubv1.AddonLabel: "web", hubv1.AddonSetLabel: "b"},
-			Annotations: map[string]string{hubv1.DeliveryAnnotation: identity.Delivery("b", roomCluster), hubv1.RegistrationAnnotation: roomCluster.String(), hubv1.ClusterUIDAnnotation: "c1"},
+			Namespace: "b-team", Name: identity.FluxObject("hub", testCluster, "web"), UID: "forged",
+			Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", testCluster), hubv1.AddonLabel: "web", hubv1.AddonSetLabel: "b"},
+			Annotations: map[string]string{hubv1.DeliveryAnnotation: identity.Delivery("b", testCluster), hubv1.RegistrationAnnotation: testCluster.String(), hubv1.ClusterUIDAnnotation: "c1"},
 		}, Spec: helmv2.HelmReleaseSpec{ReleaseName: "web", TargetNamespace: "b-apps", StorageNamespace: "b-apps", Suspend: true, ChartRef: &helmv2.CrossNamespaceSourceReference{Kind: "OCIRepository", Name: "chart"}}}))
 	})
 	m.settle()
-	d := m.deliveryIn("a-team", "a") // the addonset room grants what a removal guard does not hold: by default the first few
+	d := m.deliveryIn("a-team", "a") // the addonset controller grants what a removal guard does not hold: by default the first few
 	edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) {
 		for _, a := range d.Status.Addons {
 			if a.Removal != "" {
@@ -107,19 +107,19 @@ func TestTeamTakeAnotherTeamsAddon(t *testing.T) {
 func TestTeamKeepAPlatformAddonOff(t *testing.T) {
 	for name, suspended := range map[string]bool{"Suspended": true, "NotSuspended": false} {
 		t.Run(name, func(t *testing.T) {
-			objects := append(addonsOf(roomSet, "1", releaseAddon("app", map[string]any{"releaseName": "app", "targetNamespace": "kube-system"})), inTeam("b", "b", releaseAddon("web"))...)
+			objects := append(addonsOf(testSet, "1", releaseAddon("app", map[string]any{"releaseName": "app", "targetNamespace": "kube-system"})), inTeam("b", "b", releaseAddon("web"))...)
 			objects = append(objects, teamOf("b"), &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{
-				Namespace: "b-team", Name: identity.FluxObject("hub", roomCluster, "app"), UID: "forged", Finalizers: []string{"mallory.example/stays"},
-				Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", roomCluster), hubv1.AddonLabel: "app", hubv1.AddonSetLabel: "b"},
-				Annotations: map[string]string{hubv1.DeliveryAnnotation: identity.Delivery("b", roomCluster), hubv1.RegistrationAnnotation: roomCluster.String(), hubv1.ClusterUIDAnnotation: "c1"},
+				Namespace: "b-team", Name: identity.FluxObject("hub", testCluster, "app"), UID: "forged", Finalizers: []string{"mallory.example/stays"},
+				Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", testCluster), hubv1.AddonLabel: "app", hubv1.AddonSetLabel: "b"},
+				Annotations: map[string]string{hubv1.DeliveryAnnotation: identity.Delivery("b", testCluster), hubv1.RegistrationAnnotation: testCluster.String(), hubv1.ClusterUIDAnnotation: "c1"},
 			}, Spec: helmv2.HelmReleaseSpec{ReleaseName: "app", TargetNamespace: "kube-system", StorageNamespace: "kube-system", Suspend: suspended,
 				ChartRef: &helmv2.CrossNamespaceSourceReference{Kind: "OCIRepository", Name: "chart"}}})
-			m := newServedRoom(t, objects...)
+			m := newServedFixture(t, objects...)
 			m.settle()
 			m.clock.SetTime(m.clock.Now().Add(3 * time.Hour))
 			m.settle()
 			if m.release("flux-system", "app") == nil {
-				t.Errorf("the platform's add-on is not there: %+v", m.delivery(roomCluster, roomSet).Status.Addons)
+				t.Errorf("the platform's add-on is not there: %+v", m.delivery(testCluster, testSet).Status.Addons)
 			}
 		})
 	}
@@ -127,7 +127,7 @@ func TestTeamKeepAPlatformAddonOff(t *testing.T) {
 
 // The platform takes a hub namespace off a Team. What was delivered from there is left, and nobody is told; the token stays, and lives for a day.
 func TestTeamNamespaceLosesItsTeam(t *testing.T) {
-	m := newRoom(t, append(inTeam("a", "a", releaseAddon("web")), teamOf("a"), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"))...)
+	m := newFixture(t, append(inTeam("a", "a", releaseAddon("web")), teamOf("a"), registered(testCluster, "c1"), kubeconfigSecret(testCluster, "t0"))...)
 	m.settle()
 	if m.release("a-team", "web") == nil {
 		t.Fatal("team a has no add-on")
@@ -135,24 +135,24 @@ func TestTeamNamespaceLosesItsTeam(t *testing.T) {
 	t1 := &hubv1.Team{}
 	edit(m, "flux-system", "a", t1, func(team *hubv1.Team) { team.Spec.HubNamespaces = []string{"another-team"} })
 	m.settle()
-	// the addonset room withdraws what its set does not reach any more
+	// the addonset controller withdraws what its set does not reach any more
 	d := m.deliveryIn("a-team", "a")
 	edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Spec.Withdrawal = d.UID })
 	m.quietly(func() { m.must(m.api.Delete(t.Context(), d)) })
 	m.settle()
 	d = m.deliveryIn("a-team", "a")
 	if hr := m.release("a-team", "web"); hr != nil {
-		t.Errorf("the add-on is left with Flux (deleted: %v), orphans %v, told %v, delivery %+v", hr.DeletionTimestamp, m.orphans(roomCluster), m.told, d)
+		t.Errorf("the add-on is left with Flux (deleted: %v), orphans %v, told %v, delivery %+v", hr.DeletionTimestamp, m.orphans(testCluster), m.told, d)
 	}
 	secret := &corev1.Secret{}
-	if err := m.api.Get(t.Context(), types.NamespacedName{Namespace: "a-team", Name: identity.Mirror("hub", roomCluster)}, secret); !apierrors.IsNotFound(err) {
+	if err := m.api.Get(t.Context(), types.NamespacedName{Namespace: "a-team", Name: identity.Mirror("hub", testCluster)}, secret); !apierrors.IsNotFound(err) {
 		t.Errorf("the token is still there: %v %v", secret.Labels, err)
 	}
 }
 
 // An edit of a Team that is not valid changes nothing.
 func TestTeamBrokenTeam(t *testing.T) {
-	m := newRoom(t, append(inTeam("a", "a", releaseAddon("web")), teamOf("a"), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"))...)
+	m := newFixture(t, append(inTeam("a", "a", releaseAddon("web")), teamOf("a"), registered(testCluster, "c1"), kubeconfigSecret(testCluster, "t0"))...)
 	m.settle()
 	t1 := &hubv1.Team{}
 	edit(m, "flux-system", "a", t1, func(team *hubv1.Team) { team.Spec.Namespaces[0].Name = "kube-system" })
@@ -177,7 +177,7 @@ func TestTeamBrokenTeam(t *testing.T) {
 
 // The first object is made, and the hub crashes before it reports. Then the Team loses the cluster.
 func TestTeamCrashBeforeReport(t *testing.T) {
-	m := newRoom(t, append(inTeam("a", "a", releaseAddon("web")), teamOf("a"), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"))...)
+	m := newFixture(t, append(inTeam("a", "a", releaseAddon("web")), teamOf("a"), registered(testCluster, "c1"), kubeconfigSecret(testCluster, "t0"))...)
 	m.settle()
 	d := m.deliveryIn("a-team", "a")
 	edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Status = hubv1.AddonDeliveryStatus{} })
@@ -188,7 +188,7 @@ func TestTeamCrashBeforeReport(t *testing.T) {
 	m.quietly(func() { m.must(m.api.Delete(t.Context(), d)) })
 	m.settle()
 	if hr := m.release("a-team", "web"); hr != nil {
-		t.Errorf("the add-on is left with Flux (deleted: %v), orphans %v, told %v, delivery %+v", hr.DeletionTimestamp, m.orphans(roomCluster), m.told, m.deliveryIn("a-team", "a"))
+		t.Errorf("the add-on is left with Flux (deleted: %v), orphans %v, told %v, delivery %+v", hr.DeletionTimestamp, m.orphans(testCluster), m.told, m.deliveryIn("a-team", "a"))
 	}
 }
 
@@ -196,11 +196,11 @@ func TestTeamCrashBeforeReport(t *testing.T) {
 // cluster with the admin's kubeconfig.
 func TestTeamTeamWritesWithTheAdminsMirror(t *testing.T) {
 	objects := addonsOf("a", "1", releaseAddon("web", map[string]any{"targetNamespace": "a-apps"}))
-	objects = append(objects, deliveredTo(roomCluster, "a", "1"))
+	objects = append(objects, deliveredTo(testCluster, "a", "1"))
 	for _, o := range objects {
 		o.SetNamespace("fleet") // where the cluster is registered
 	}
-	m := newRoom(t, append(objects, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"))...)
+	m := newFixture(t, append(objects, registered(testCluster, "c1"), kubeconfigSecret(testCluster, "t0"))...)
 	m.settle()
 	of := teamOf("a")
 	of.Spec.HubNamespaces, of.Spec.Namespaces[0].Name = []string{"fleet"}, "a-apps"
@@ -213,7 +213,7 @@ func TestTeamTeamWritesWithTheAdminsMirror(t *testing.T) {
 	edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf("a", "2") })
 	m.settle()
 	hr, secret := m.release("fleet", "web"), &corev1.Secret{}
-	m.must(m.api.Get(t.Context(), types.NamespacedName{Namespace: "fleet", Name: identity.Mirror("hub", roomCluster)}, secret))
+	m.must(m.api.Get(t.Context(), types.NamespacedName{Namespace: "fleet", Name: identity.Mirror("hub", testCluster)}, secret))
 	if hr == nil || hr.Spec.Values != nil || secret.Labels[hubv1.MirrorLabel] != "true" {
 		t.Errorf("Flux got %+v, with the admin's kubeconfig", hr)
 	}
@@ -222,13 +222,13 @@ func TestTeamTeamWritesWithTheAdminsMirror(t *testing.T) {
 // The cluster behind the registration is another one now, and the team's objects of the former one have gone. The mirror still has the token of the former
 // cluster: Flux is not given a new object before there is one of this cluster.
 func TestTeamMirrorOfTheFormerCluster(t *testing.T) {
-	m := newRoom(t, append(inTeam("a", "a", releaseAddon("web")), teamOf("a"), registered(roomCluster, "c2"), kubeconfigSecret(roomCluster, "t0"))...)
+	m := newFixture(t, append(inTeam("a", "a", releaseAddon("web")), teamOf("a"), registered(testCluster, "c2"), kubeconfigSecret(testCluster, "t0"))...)
 	old := &corev1.Secret{}
-	edit(m, "a-team", identity.Mirror("hub", roomCluster), old, func(s *corev1.Secret) {
+	edit(m, "a-team", identity.Mirror("hub", testCluster), old, func(s *corev1.Secret) {
 		s.Annotations[hubv1.FingerprintAnnotation] = identity.Hash(32, "team", "flux-system", "a", "target", "c1")
 	})
-	m.must(m.reconcile(roomCluster))
-	m.must(m.reconcile(roomCluster))
+	m.must(m.reconcile(testCluster))
+	m.must(m.reconcile(testCluster))
 	if m.release("a-team", "web") != nil {
 		t.Error("Flux goes to the new cluster with the token of the old one")
 	}

@@ -18,28 +18,28 @@ import (
 
 const teamNamespace = "shop-team"
 
-// teamRoom is a room with Team shop that has roomCluster, its rights there, and a set of the team. token says whether the
-// tokens room has written the team's kubeconfig.
-func teamRoom(t *testing.T, token bool) *room {
+// teamFixture is a controller with Team shop that has testCluster, its rights there, and a set of the team. token says whether the
+// tokens controller has written the team's kubeconfig.
+func teamFixture(t *testing.T, token bool) *fixture {
 	t.Helper()
 	objects := inTeam("shop", "shop", releaseAddon("web"))
 	if !token {
 		objects = objects[:len(objects)-1]
 	}
-	return newRoom(t, append(objects, teamOf("shop"), registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"))...)
+	return newFixture(t, append(objects, teamOf("shop"), registered(testCluster, "c1"), kubeconfigSecret(testCluster, "t0"))...)
 }
 
-// writeToken writes the team's kubeconfig as the tokens room does.
-func (m *room) writeToken() {
+// writeToken writes the team's kubeconfig as the tokens controller does.
+func (m *fixture) writeToken() {
 	m.quietly(func() {
-		m.must(m.api.Create(m.t.Context(), teamMirror(teamOf("shop"), m.delivery(roomCluster, "team-shop"))))
+		m.must(m.api.Create(m.t.Context(), teamMirror(teamOf("shop"), m.delivery(testCluster, "team-shop"))))
 	})
 }
 
 // teamKubeConfig returns the kubeconfig in the team's namespace; "" if there is none.
-func (m *room) teamKubeConfig() string {
+func (m *fixture) teamKubeConfig() string {
 	s := &corev1.Secret{}
-	if err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: teamNamespace, Name: identity.Mirror("hub", roomCluster)}, s); err != nil {
+	if err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: teamNamespace, Name: identity.Mirror("hub", testCluster)}, s); err != nil {
 		m.must(client.IgnoreNotFound(err))
 		return ""
 	}
@@ -47,9 +47,9 @@ func (m *room) teamKubeConfig() string {
 }
 
 // teamDelivery returns the delivery of the team's set; nil if it is gone.
-func (m *room) teamDelivery() *hubv1.AddonDelivery {
+func (m *fixture) teamDelivery() *hubv1.AddonDelivery {
 	d := &hubv1.AddonDelivery{}
-	if err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: teamNamespace, Name: identity.Delivery("shop", roomCluster)}, d); err != nil {
+	if err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: teamNamespace, Name: identity.Delivery("shop", testCluster)}, d); err != nil {
 		m.must(client.IgnoreNotFound(err))
 		return nil
 	}
@@ -58,17 +58,17 @@ func (m *room) teamDelivery() *hubv1.AddonDelivery {
 
 // A team's add-ons wait for its token, and never get the admin's kubeconfig.
 func TestTeamWaitsForItsToken(t *testing.T) {
-	m := teamRoom(t, false)
+	m := teamFixture(t, false)
 	m.settle()
-	if m.object(roomCluster, "team-shop") == nil || m.object(roomCluster, "web") != nil || m.teamKubeConfig() != "" {
-		t.Fatalf("objects %v, kubeconfig %q, platform %+v, team %+v", m.objects(), m.teamKubeConfig(), m.delivery(roomCluster, "team-shop").Status, m.teamDelivery().Status)
+	if m.object(testCluster, "team-shop") == nil || m.object(testCluster, "web") != nil || m.teamKubeConfig() != "" {
+		t.Fatalf("objects %v, kubeconfig %q, platform %+v, team %+v", m.objects(), m.teamKubeConfig(), m.delivery(testCluster, "team-shop").Status, m.teamDelivery().Status)
 	}
 	if a := m.teamDelivery().Status.Addons; len(a) != 1 || a[0].State != hubv1.AddonWaitingForCluster || !strings.Contains(a[0].Message, `AddonSet "team-shop"`) {
 		t.Errorf("it says %+v", a)
 	}
 	m.writeToken()
 	m.settle()
-	if m.object(roomCluster, "web") == nil || !strings.Contains(m.teamKubeConfig(), "the-teams") {
+	if m.object(testCluster, "web") == nil || !strings.Contains(m.teamKubeConfig(), "the-teams") {
 		t.Errorf("objects %v, kubeconfig %q", m.objects(), m.teamKubeConfig())
 	}
 	if d := m.teamDelivery(); !status.IsTrue(d, hubv1.ReadyCondition) {
@@ -82,30 +82,30 @@ func TestTeamWaitsForItsToken(t *testing.T) {
 
 // What a team has goes with its token when it loses the cluster, or its Team the namespace, and then its rights.
 func TestTeamLoses(t *testing.T) {
-	for name, lose := range map[string]func(*room){
-		"TheCluster": func(m *room) {
-			edit(m, roomCluster.Namespace, roomCluster.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) { r.Labels["env"] = "dev" })
+	for name, lose := range map[string]func(*fixture){
+		"TheCluster": func(m *fixture) {
+			edit(m, testCluster.Namespace, testCluster.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) { r.Labels["env"] = "dev" })
 		},
-		"TheNamespace": func(m *room) {
+		"TheNamespace": func(m *fixture) {
 			edit(m, "flux-system", "shop", &hubv1.Team{}, func(t *hubv1.Team) { t.Spec.HubNamespaces = []string{"other"} })
 		},
-		"TheTeam": func(m *room) {
+		"TheTeam": func(m *fixture) {
 			m.quietly(func() {
 				m.must(m.api.Delete(t.Context(), &hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "shop"}}))
 			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := teamRoom(t, true)
+			m := teamFixture(t, true)
 			m.settle()
 			lose(m)
 			m.settle()
-			if m.object(roomCluster, "web") == nil || m.teamDelivery() == nil {
+			if m.object(testCluster, "web") == nil || m.teamDelivery() == nil {
 				t.Fatal("something goes that nobody has withdrawn")
 			}
-			m.withdraw(roomCluster, "team-shop")
-			m.reconcile(roomCluster)
-			if o := m.object(roomCluster, "team-shop"); name == "TheCluster" && (o == nil || o.GetDeletionTimestamp() != nil) {
+			m.withdraw(testCluster, "team-shop")
+			m.reconcile(testCluster)
+			if o := m.object(testCluster, "team-shop"); name == "TheCluster" && (o == nil || o.GetDeletionTimestamp() != nil) {
 				t.Error("the rights go before what needs them")
 			}
 			d := m.teamDelivery()
@@ -122,7 +122,7 @@ func TestTeamLoses(t *testing.T) {
 
 // Somebody has deleted the team's delivery, and the Team loses the cluster before it is made again. The rights wait for what it has left.
 func TestTeamLosesTheClusterAsItsDeliveryIsMadeAgain(t *testing.T) {
-	m := teamRoom(t, true)
+	m := teamFixture(t, true)
 	m.settle()
 	d := m.teamDelivery()
 	m.quietly(func() { m.must(m.api.Delete(t.Context(), d)) })
@@ -130,26 +130,26 @@ func TestTeamLosesTheClusterAsItsDeliveryIsMadeAgain(t *testing.T) {
 	if m.teamDelivery() != nil {
 		t.Fatal("it is not made again")
 	}
-	edit(m, roomCluster.Namespace, roomCluster.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) { r.Labels["env"] = "dev" })
-	m.withdraw(roomCluster, "team-shop")
+	edit(m, testCluster.Namespace, testCluster.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) { r.Labels["env"] = "dev" })
+	m.withdraw(testCluster, "team-shop")
 	m.settle()
-	if o := m.object(roomCluster, "team-shop"); o == nil || o.GetDeletionTimestamp() != nil || m.object(roomCluster, "web") == nil {
+	if o := m.object(testCluster, "team-shop"); o == nil || o.GetDeletionTimestamp() != nil || m.object(testCluster, "web") == nil {
 		t.Errorf("the rights go before what needs them: %v", m.objects())
 	}
 }
 
 // What somebody forges in a team's namespace for a cluster that the Team does not have is nobody's business.
 func TestTeamForges(t *testing.T) {
-	m := teamRoom(t, true)
+	m := teamFixture(t, true)
 	edit(m, "flux-system", "shop", &hubv1.Team{}, func(t *hubv1.Team) { t.Spec.ClusterSelector.MatchLabels["env"] = "dev" })
 	m.settle()
-	if m.object(roomCluster, "web") != nil {
+	if m.object(testCluster, "web") != nil {
 		t.Error("a forged delivery gets an object")
 	}
 	if d := m.teamDelivery(); status.Reason(d, hubv1.ReadyCondition) != hubv1.OutOfReachReason {
 		t.Errorf("it says %+v", d.Status)
 	}
-	if o := m.object(roomCluster, "team-shop"); o == nil || o.GetNamespace() != "flux-system" || len(m.told) > 0 {
+	if o := m.object(testCluster, "team-shop"); o == nil || o.GetNamespace() != "flux-system" || len(m.told) > 0 {
 		t.Errorf("the platform's: %v, told %v", o, m.told)
 	}
 }
@@ -157,13 +157,13 @@ func TestTeamForges(t *testing.T) {
 // Somebody deletes the AddonSet with a Team's rights, and then the team's Flux objects. They are made again when the rights are there
 // again: made now, they would be new as the rights go.
 func TestTeamWaitsForRightsThatGo(t *testing.T) {
-	m := teamRoom(t, true)
+	m := teamFixture(t, true)
 	m.settle()
-	m.withdraw(roomCluster, "team-shop")
-	m.reconcile(roomCluster)
-	m.quietly(func() { m.must(m.api.Delete(t.Context(), m.object(roomCluster, "web"))) })
+	m.withdraw(testCluster, "team-shop")
+	m.reconcile(testCluster)
+	m.quietly(func() { m.must(m.api.Delete(t.Context(), m.object(testCluster, "web"))) })
 	m.settle()
-	if o := m.object(roomCluster, "web"); o != nil && o.GetDeletionTimestamp() == nil {
+	if o := m.object(testCluster, "web"); o != nil && o.GetDeletionTimestamp() == nil {
 		t.Errorf("it is made again while the rights go: %v", m.objects())
 	}
 	if a := m.teamDelivery().Status.Addons; len(a) != 1 || a[0].State != hubv1.AddonWaitingForCluster {

@@ -20,30 +20,30 @@ import (
 // A ServiceAccount that somebody else made, and takes away along with the set, is made again for Flux, which without one removes nothing.
 func TestServiceAccountThatGoesWithItsSet(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "deployer"}}
-	there := func(m *room) bool {
+	there := func(m *fixture) bool {
 		err := m.api.Get(t.Context(), client.ObjectKeyFromObject(account), &corev1.ServiceAccount{})
 		m.must(client.IgnoreNotFound(err))
 		return err == nil
 	}
 	for name, late := range map[string]bool{"Before": false, "InTheMiddle": true} {
 		t.Run(name, func(t *testing.T) {
-			m := newRoom(t, append(addonsOf(roomSet, "1", kustomizationAddon("git", map[string]any{"serviceAccountName": "deployer"})),
-				registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"), account.DeepCopy())...)
+			m := newFixture(t, append(addonsOf(testSet, "1", kustomizationAddon("git", map[string]any{"serviceAccountName": "deployer"})),
+				registered(testCluster, "c1"), kubeconfigSecret(testCluster, "t0"), deliveredTo(testCluster, testSet, "1"), account.DeepCopy())...)
 			m.settle()
-			m.withdraw(roomCluster, roomSet)
+			m.withdraw(testCluster, testSet)
 			if late {
-				m.must(m.reconcile(roomCluster)) // Flux has been told to uninstall, and has not begun
-				if o := m.object(roomCluster, "git"); o == nil || o.GetDeletionTimestamp() == nil {
+				m.must(m.reconcile(testCluster)) // Flux has been told to uninstall, and has not begun
+				if o := m.object(testCluster, "git"); o == nil || o.GetDeletionTimestamp() == nil {
 					t.Fatalf("it is not being uninstalled: %v", o)
 				}
 			}
 			m.quietly(func() { m.must(m.api.Delete(t.Context(), account.DeepCopy())) })
-			m.must(m.reconcile(roomCluster))
+			m.must(m.reconcile(testCluster))
 			if !there(m) {
 				t.Error("Flux would let go what it is to remove: its ServiceAccount is not on the hub")
 			}
 			m.settle()
-			if len(m.uninstalled) != 1 || m.delivery(roomCluster, roomSet) != nil {
+			if len(m.uninstalled) != 1 || m.delivery(testCluster, testSet) != nil {
 				t.Errorf("uninstalled: %v", m.uninstalled)
 			}
 		})
@@ -51,8 +51,8 @@ func TestServiceAccountThatGoesWithItsSet(t *testing.T) {
 }
 
 // half has Flux fail in the middle of applying a Kustomization for the first time.
-func (m *room) half(addon string, change func(*kustomizev1.Kustomization)) {
-	o := m.object(roomCluster, addon)
+func (m *fixture) half(addon string, change func(*kustomizev1.Kustomization)) {
+	o := m.object(testCluster, addon)
 	edit(m, o.GetNamespace(), o.GetName(), &kustomizev1.Kustomization{}, func(k *kustomizev1.Kustomization) {
 		k.Generation = 1
 		k.Finalizers = []string{fluxFinalizer}
@@ -90,17 +90,17 @@ func TestAppliedInPart(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedRoom(t, addonsOf(roomSet, "1", kustomizationAddon("git"))...)
-			m.must(m.reconcile(roomCluster))
+			m := newServedFixture(t, addonsOf(testSet, "1", kustomizationAddon("git"))...)
+			m.must(m.reconcile(testCluster))
 			m.half("git", tc.change)
 			m.settle()
 			if tc.orphan != "" && name == "TriesAgain" {
 				m.half("git", tc.change) // the Flux of this test has made it Ready
 			}
-			m.withdraw(roomCluster, roomSet)
+			m.withdraw(testCluster, testSet)
 			m.settle()
-			got := m.orphans(roomCluster)
-			if m.delivery(roomCluster, roomSet) != nil || len(m.objects()) > 0 {
+			got := m.orphans(testCluster)
+			if m.delivery(testCluster, testSet) != nil || len(m.objects()) > 0 {
 				t.Fatalf("left: %v", m.objects())
 			}
 			switch {
@@ -116,22 +116,22 @@ func TestAppliedInPart(t *testing.T) {
 // In the middle of its first try nobody knows what that will come to: deleted then, Flux would remove what it has applied if all goes well, and
 // leave it if not. So the hub waits for its end.
 func TestWaitsForTheFirstTry(t *testing.T) {
-	m := newServedRoom(t, addonsOf(roomSet, "1", kustomizationAddon("git"))...)
-	m.must(m.reconcile(roomCluster))
+	m := newServedFixture(t, addonsOf(testSet, "1", kustomizationAddon("git"))...)
+	m.must(m.reconcile(testCluster))
 	m.half("git", func(k *kustomizev1.Kustomization) {
 		k.Status.Conditions[0].Status, k.Status.History = metav1.ConditionUnknown, nil
 	})
-	m.withdraw(roomCluster, roomSet)
+	m.withdraw(testCluster, testSet)
 	m.clock.SetTime(m.clock.Now().Add(time.Minute))
 	for range 3 {
-		m.must(m.reconcile(roomCluster))
+		m.must(m.reconcile(testCluster))
 	}
-	if o := m.object(roomCluster, "git"); o == nil || o.GetDeletionTimestamp() != nil {
+	if o := m.object(testCluster, "git"); o == nil || o.GetDeletionTimestamp() != nil {
 		t.Fatal("it is deleted in the middle of Flux's first try")
 	}
 	m.half("git", func(*kustomizev1.Kustomization) {})
 	m.settle()
-	if got := m.orphans(roomCluster); len(got) != 1 || m.delivery(roomCluster, roomSet) != nil {
+	if got := m.orphans(testCluster); len(got) != 1 || m.delivery(testCluster, testSet) != nil {
 		t.Errorf("orphans: %+v", got)
 	}
 }

@@ -21,7 +21,7 @@ import (
 // The Flux objects of a new cluster are written beside each other: none waits for the API server's answer to another one. One that fails
 // stops no other, and each comes to what its own write came to.
 func TestObjectsAreWrittenBesideEachOther(t *testing.T) {
-	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"), releaseAddon("web"), releaseAddon("db"))...)
+	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"), releaseAddon("web"), releaseAddon("db"))...)
 	m.r.Config.WritesOfCluster = 8
 	refused := errors.New("refused")
 	var mu sync.Mutex
@@ -50,14 +50,14 @@ func TestObjectsAreWrittenBesideEachOther(t *testing.T) {
 			return c.Apply(ctx, obj, opts...)
 		},
 	})
-	if err := m.reconcile(roomCluster); !errors.Is(err, refused) {
+	if err := m.reconcile(testCluster); !errors.Is(err, refused) {
 		t.Errorf("got error %v, want the refusal of one write", err)
 	}
 	for _, name := range []string{"app", "web", "db"} {
-		if got, want := m.object(roomCluster, name) != nil, name != "web"; got != want {
+		if got, want := m.object(testCluster, name) != nil, name != "web"; got != want {
 			t.Errorf("%s: made %t, want %t", name, got, want)
 		}
-		a := m.delivery(roomCluster, roomSet).Status.Addons
+		a := m.delivery(testCluster, testSet).Status.Addons
 		for i := range a {
 			if a[i].Name == name && (a[i].State == hubv1.AddonFailed) != (name == "web") {
 				t.Errorf("%s is %s: %s", name, a[i].State, a[i].Message)
@@ -66,7 +66,7 @@ func TestObjectsAreWrittenBesideEachOther(t *testing.T) {
 	}
 	m.r.Client = m.api
 	m.settle()
-	for _, a := range m.delivery(roomCluster, roomSet).Status.Addons {
+	for _, a := range m.delivery(testCluster, testSet).Status.Addons {
 		if a.State != hubv1.AddonReady || a.AppliedGeneration != 1 {
 			t.Errorf("%s is %s at %d: %s", a.Name, a.State, a.AppliedGeneration, a.Message)
 		}

@@ -20,10 +20,10 @@ func TestAHeldAddonYieldsToThePlatforms(t *testing.T) {
 	m := heldByTenant(t, nil)
 	m.platformComes(releaseAddon("falco"))
 	m.settle()
-	if ours, theirs := m.releaseIn("flux-system"), m.releaseIn(roomCluster.Namespace); ours == nil || theirs != nil || len(m.uninstalled) > 0 {
+	if ours, theirs := m.releaseIn("flux-system"), m.releaseIn(testCluster.Namespace); ours == nil || theirs != nil || len(m.uninstalled) > 0 {
 		t.Errorf("the platform's is %v, the tenant's %v; uninstalled: %v", ours, theirs, m.uninstalled)
 	}
-	if a := m.delivery(roomCluster, roomSet).Status.Addons; len(a) != 1 || a[0].State != hubv1.AddonReady {
+	if a := m.delivery(testCluster, testSet).Status.Addons; len(a) != 1 || a[0].State != hubv1.AddonReady {
 		t.Errorf("the platform's add-on: %+v", a)
 	}
 	before := m.writes
@@ -52,7 +52,7 @@ func TestAHeldAddonOfAnotherReleaseYieldsToThePlatforms(t *testing.T) {
 	}
 	edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Spec.Removals = []string{a[0].Removal} })
 	m.settle()
-	if ours, theirs := m.releaseIn("flux-system"), m.releaseIn(roomCluster.Namespace); ours == nil || theirs != nil || len(m.uninstalled) != 1 {
+	if ours, theirs := m.releaseIn("flux-system"), m.releaseIn(testCluster.Namespace); ours == nil || theirs != nil || len(m.uninstalled) != 1 {
 		t.Errorf("the platform's is %v, the tenant's %v; uninstalled: %v", ours, theirs, m.uninstalled)
 	}
 }
@@ -60,7 +60,7 @@ func TestAHeldAddonOfAnotherReleaseYieldsToThePlatforms(t *testing.T) {
 // Where somebody had both before, with one release, the tenant's goes without being uninstalled: that would take the platform's away.
 func TestTwoOfOneReleaseBecomeOne(t *testing.T) {
 	m := heldByTenant(t, nil)
-	theirs := m.releaseIn(roomCluster.Namespace)
+	theirs := m.releaseIn(testCluster.Namespace)
 	m.quietly(func() { m.must(m.api.Delete(t.Context(), theirs.DeepCopy())); m.flux() })
 	m.uninstalled = nil
 	m.platformComes(releaseAddon("falco"))
@@ -68,61 +68,61 @@ func TestTwoOfOneReleaseBecomeOne(t *testing.T) {
 	theirs.ResourceVersion, theirs.UID = "", "t2"
 	m.quietly(func() { m.must(m.api.Create(t.Context(), theirs)) })
 	m.settle()
-	if m.releaseIn("flux-system") == nil || m.releaseIn(roomCluster.Namespace) != nil || len(m.uninstalled) > 0 {
-		t.Errorf("the platform's is %v, the tenant's %v; uninstalled: %v", m.releaseIn("flux-system"), m.releaseIn(roomCluster.Namespace), m.uninstalled)
+	if m.releaseIn("flux-system") == nil || m.releaseIn(testCluster.Namespace) != nil || len(m.uninstalled) > 0 {
+		t.Errorf("the platform's is %v, the tenant's %v; uninstalled: %v", m.releaseIn("flux-system"), m.releaseIn(testCluster.Namespace), m.uninstalled)
 	}
 }
 
 // Within a class what is there and stays as it is wins, whatever the priority.
 func TestAHeldAddonStaysWithinItsClass(t *testing.T) {
-	m := newFrozenRoom(t)
+	m := newFrozenFixture(t)
 	other := addonsOf("other", "1", releaseAddon("app"))
 	other[0].(*hubv1.AddonSet).Spec.Priority = 10
 	m.quietly(func() {
-		for _, o := range append(other, deliveredTo(roomCluster, "other", "1")) {
+		for _, o := range append(other, deliveredTo(testCluster, "other", "1")) {
 			m.must(m.api.Create(t.Context(), o))
 		}
 	})
 	m.settle()
 	m.frozen("app", "git")
-	a := m.delivery(roomCluster, "other").Status.Addons
+	a := m.delivery(testCluster, "other").Status.Addons
 	if len(a) != 1 || a[0].State != hubv1.AddonLostTo || !strings.Contains(a[0].Message, "stays as it is for now") {
 		t.Errorf("the other set's add-on: %+v", a)
 	}
 }
 
-// heldByTenant is a room where a tenant's set has delivered add-on falco, which does not come out any more.
-func heldByTenant(t *testing.T, more map[string]any) *room {
+// heldByTenant is a controller where a tenant's set has delivered add-on falco, which does not come out any more.
+func heldByTenant(t *testing.T, more map[string]any) *fixture {
 	t.Helper()
 	spec := map[string]any{
 		"values":   map[string]any{"a": "<< cluster.labels['x'] >>"},
-		"chartRef": map[string]any{"kind": "OCIRepository", "name": "mine", "namespace": roomCluster.Namespace},
+		"chartRef": map[string]any{"kind": "OCIRepository", "name": "mine", "namespace": testCluster.Namespace},
 	}
 	for k, v := range more {
 		spec[k] = v
 	}
 	objects := addonsOf("mine", "1", releaseAddon("falco", spec))
-	d := deliveredTo(roomCluster, "mine", "1")
+	d := deliveredTo(testCluster, "mine", "1")
 	for _, o := range append(objects, client.Object(d)) {
-		o.SetNamespace(roomCluster.Namespace)
+		o.SetNamespace(testCluster.Namespace)
 	}
-	reg := registered(roomCluster, "c1")
+	reg := registered(testCluster, "c1")
 	reg.Labels["x"] = "1"
-	m := newRoom(t, append(objects, d, reg, kubeconfigSecret(roomCluster, "t0"))...)
+	m := newFixture(t, append(objects, d, reg, kubeconfigSecret(testCluster, "t0"))...)
 	m.settle()
-	edit(m, roomCluster.Namespace, roomCluster.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) { delete(r.Labels, "x") })
+	edit(m, testCluster.Namespace, testCluster.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) { delete(r.Labels, "x") })
 	m.settle()
-	if m.releaseIn(roomCluster.Namespace) == nil {
+	if m.releaseIn(testCluster.Namespace) == nil {
 		t.Fatal("the tenant's is not there")
 	}
 	return m
 }
 
 // platformComes has a platform set deliver add-ons.
-func (m *room) platformComes(addons ...map[string]any) {
+func (m *fixture) platformComes(addons ...map[string]any) {
 	m.t.Helper()
 	m.quietly(func() {
-		for _, o := range append(addonsOf(roomSet, "1", addons...), deliveredTo(roomCluster, roomSet, "1")) {
+		for _, o := range append(addonsOf(testSet, "1", addons...), deliveredTo(testCluster, testSet, "1")) {
 			m.must(m.api.Create(m.t.Context(), o))
 		}
 	})
@@ -130,10 +130,10 @@ func (m *room) platformComes(addons ...map[string]any) {
 }
 
 // releaseIn returns the HelmRelease of add-on falco in a namespace, nil if there is none.
-func (m *room) releaseIn(namespace string) *helmv2.HelmRelease {
+func (m *fixture) releaseIn(namespace string) *helmv2.HelmRelease {
 	m.t.Helper()
 	hr := &helmv2.HelmRelease{}
-	err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: namespace, Name: identity.FluxObject("hub", roomCluster, "falco")}, hr)
+	err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: namespace, Name: identity.FluxObject("hub", testCluster, "falco")}, hr)
 	if err != nil {
 		m.must(client.IgnoreNotFound(err))
 		return nil
@@ -142,15 +142,15 @@ func (m *room) releaseIn(namespace string) *helmv2.HelmRelease {
 }
 
 // tenantsDelivery is that of the tenant's set.
-func (m *room) tenantsDelivery() *hubv1.AddonDelivery {
+func (m *fixture) tenantsDelivery() *hubv1.AddonDelivery {
 	m.t.Helper()
 	d := &hubv1.AddonDelivery{}
-	m.must(m.api.Get(m.t.Context(), types.NamespacedName{Namespace: roomCluster.Namespace, Name: identity.Delivery("mine", roomCluster)}, d))
+	m.must(m.api.Get(m.t.Context(), types.NamespacedName{Namespace: testCluster.Namespace, Name: identity.Delivery("mine", testCluster)}, d))
 	return d
 }
 
 // withdrawTenants withdraws it, as when its set is deleted.
-func (m *room) withdrawTenants() {
+func (m *fixture) withdrawTenants() {
 	m.t.Helper()
 	d := m.tenantsDelivery()
 	edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Spec.Withdrawal = d.UID })

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package demise asks the management cluster, with a live read, whether an object's namespace or its CRD is being
-// deleted. If so, no user decided to delete that object, although it has a deletionTimestamp. The rooms ask only
+// deleted. If so, no user decided to delete that object, although it has a deletionTimestamp. The controllers ask only
 // before they remove something.
 package demise
 

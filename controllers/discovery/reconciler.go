@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package discovery turns origins into ClusterRegistrations and keeps their labels in step. It knows Kamaji, Cluster
-// API and Secrets; the rooms after it do not. It owns originRef and the mirrored labels through a field manager of
+// API and Secrets; the controllers after it do not. It owns originRef and the mirrored labels through a field manager of
 // its own. It never forces ownership, so a field of a registration that somebody else has set stays.
 package discovery
 
@@ -95,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 		return reconcile.Result{}, nil
 	}
 	if verdict.AtOnce && !reg.SawOrigin() {
-		return reconcile.Result{}, nil // the registration room has not looked yet how to reach the cluster; that wakes us
+		return reconcile.Result{}, nil // the registration controller has not looked yet how to reach the cluster; that wakes us
 	}
 	if verdict.AtOnce {
 		return reconcile.Result{}, r.remove(ctx, obj, reg, fmt.Sprintf("label %s is \"false\"", hubv1.RegisterLabel))
@@ -135,7 +135,7 @@ func (r *Reconciler) absent(ctx context.Context, req Request, verdict origin.Ver
 	return reconcile.Result{}, r.remove(ctx, reg, reg, why)
 }
 
-// left returns how much is left of a delay that the registration room counts in a condition; false if it does not
+// left returns how much is left of a delay that the registration controller counts in a condition; false if it does not
 // count one, or has not written that yet. It begins anew with each process: while none was at work, the label or the Secret may have been
 // there again.
 func (r *Reconciler) left(reg *hubv1.ClusterRegistration, reason string, delay time.Duration) (time.Duration, bool) {
@@ -166,7 +166,7 @@ func (r *Reconciler) find(ctx context.Context, req Request) (*hubv1.ClusterRegis
 func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.Unstructured, verdict origin.Verdict,
 	reg *hubv1.ClusterRegistration) error {
 	if reg != nil && status.Goes(reg) {
-		return nil // made again when it is gone; the registration room lets it go
+		return nil // made again when it is gone; the registration controller lets it go
 	}
 	if reg == nil && req.Kind.Silent(obj) {
 		return nil // what it says wakes us
@@ -311,7 +311,7 @@ func (r *Reconciler) apply(ctx context.Context, req Request, obj *unstructured.U
 			u.SetUID(reg.UID)
 		}
 		u.SetLabels(labels)
-		u.SetFinalizers([]string{hubv1.RegistrationFinalizer}) // the registration room's, and one write less than if it did
+		u.SetFinalizers([]string{hubv1.RegistrationFinalizer}) // the registration controller's, and one write less than if it did
 		u.SetAnnotations(map[string]string{hubv1.MirroredAnnotation: mirrored(desired, theirs)})
 		originRef := map[string]any{"kind": ref.Kind, "name": ref.Name}
 		if ref.APIGroup != "" {
@@ -353,7 +353,7 @@ func without(labels map[string]string, conflict error) (left map[string]string, 
 }
 
 // removeAfterDelay removes a registration whose origin lost its label some time ago, or was matched by a rule for the last time then. The
-// registration room notes since when, in a condition.
+// registration controller notes since when, in a condition.
 func (r *Reconciler) removeAfterDelay(ctx context.Context, req Request, obj *unstructured.Unstructured,
 	reg *hubv1.ClusterRegistration) (reconcile.Result, error) {
 	if left, ok := r.left(reg, hubv1.LabelRemovedReason, r.Config.DeselectionDelay); !ok || left > 0 {

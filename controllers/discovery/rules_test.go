@@ -147,7 +147,7 @@ func TestByRuleLeaves(t *testing.T) {
 			if err := b.api.Get(t.Context(), key, reg); err != nil {
 				t.Fatal(err)
 			}
-			// The registration room has seen that nothing asks, and counts from there.
+			// The registration controller has seen that nothing asks, and counts from there.
 			reg.Status.OriginUID, reg.Status.OriginSeenBy = "u", reg.UID
 			status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.LabelRemovedReason, "", b.clock.Now())
 			if err := b.api.Status().Update(t.Context(), reg); err != nil {

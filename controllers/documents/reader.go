@@ -21,7 +21,7 @@ import (
 )
 
 // Reader reads documents. The hub caches only their metadata, and reads their bytes again after they have changed. A Reader
-// remembers who has read which of them, so that a change wakes only those: clusters in one room, sets in another. The zero
+// remembers who has read which of them, so that a change wakes only those: clusters in one controller, sets in another. The zero
 // value is ready to use.
 type Reader struct {
 	// Most is how many bytes of documents are kept, about; DefaultMost if it is not set. What is read beyond that is read each time.
@@ -159,8 +159,9 @@ func (d *Reader) note(at place, reader types.NamespacedName) {
 	d.readers[at][reader] = true
 }
 
-// Prune forgets what a reader has not read since its last Prune, and the documents that no other reads. It is called when the reader has read all
-// that he reads now: a document that he has not read again has no part in what he made of the others, and may change without waking him.
+// Prune forgets what a reader has not read since its last Prune, and the documents that no other reads. It is called when the reader has
+// read all that he reads now: a document that he has not read again has no part in what he made of the others, and may change without
+// waking him.
 func (d *Reader) Prune(reader types.NamespacedName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

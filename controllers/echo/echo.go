@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package echo tracks which of a room's own writes its cache does not show yet. While the cache is stale, a room
+// Package echo tracks which of a controller's own writes its cache does not show yet. While the cache is stale, a controller
 // would write the same thing twice, or decide wrongly.
 package echo
 
@@ -25,10 +25,10 @@ type Object struct {
 	types.NamespacedName
 }
 
-// Writes are those of a room, by the key of its reconciles. The zero value is ready for use.
-type Writes[Room comparable] struct {
+// Writes are those of a controller, by the key of its reconciles. The zero value is ready for use.
+type Writes[Key comparable] struct {
 	mu     sync.Mutex
-	writes map[Room]map[Object]written
+	writes map[Key]map[Object]written
 }
 
 type written struct {
@@ -37,40 +37,40 @@ type written struct {
 }
 
 // Note that an object was written; obj is what the API server returned.
-func (w *Writes[Room]) Note(room Room, kind string, obj client.Object, now time.Time) {
+func (w *Writes[Key]) Note(key Key, kind string, obj client.Object, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.writes == nil {
-		w.writes = map[Room]map[Object]written{}
+		w.writes = map[Key]map[Object]written{}
 	}
-	if w.writes[room] == nil {
-		w.writes[room] = map[Object]written{}
+	if w.writes[key] == nil {
+		w.writes[key] = map[Object]written{}
 	}
-	w.writes[room][Object{kind, client.ObjectKeyFromObject(obj)}] = written{obj.GetResourceVersion(), now}
+	w.writes[key][Object{kind, client.ObjectKeyFromObject(obj)}] = written{obj.GetResourceVersion(), now}
 }
 
 // Forget a key: its object is being deleted, or is gone.
-func (w *Writes[Room]) Forget(room Room) {
+func (w *Writes[Key]) Forget(key Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.writes, room)
+	delete(w.writes, key)
 }
 
 // Behind returns whether the cache does not show all that was written. cached returns an object's resourceVersion there, "" if the
 // cache does not have it.
-func (w *Writes[Room]) Behind(room Room, cached func(Object) string, now time.Time) bool {
+func (w *Writes[Key]) Behind(key Key, cached func(Object) string, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	behind := false
-	for o, wrote := range w.writes[room] {
+	for o, wrote := range w.writes[key] {
 		if now.Sub(wrote.at) < patience && older(cached(o), wrote.version) {
 			behind = true
 			continue
 		}
-		delete(w.writes[room], o)
+		delete(w.writes[key], o)
 	}
 	if !behind {
-		delete(w.writes, room)
+		delete(w.writes, key)
 	}
 	return behind
 }

@@ -27,21 +27,21 @@ func TestBehind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var w echo.Writes[string]
-			w.Note("room", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", ResourceVersion: "100"}}, now)
+			w.Note("controller", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", ResourceVersion: "100"}}, now)
 			cached := func(o echo.Object) string {
 				if o.Kind != "ConfigMap" || o.Namespace != "ns" || o.Name != "a" {
 					t.Errorf("asked for %v", o)
 				}
 				return tc.cached
 			}
-			if got := w.Behind("room", cached, now.Add(tc.after)); got != tc.want {
+			if got := w.Behind("controller", cached, now.Add(tc.after)); got != tc.want {
 				t.Errorf("behind: %t, want %t", got, tc.want)
 			}
-			if w.Behind("another room", cached, now) {
-				t.Error("another room is behind too")
+			if w.Behind("another controller", cached, now) {
+				t.Error("another controller is behind too")
 			}
 			// What was seen once is not asked for again.
-			if !tc.want && w.Behind("room", func(echo.Object) string { t.Error("asked again"); return "" }, now) {
+			if !tc.want && w.Behind("controller", func(echo.Object) string { t.Error("asked again"); return "" }, now) {
 				t.Error("behind again")
 			}
 		})
@@ -51,9 +51,9 @@ func TestBehind(t *testing.T) {
 func TestForget(t *testing.T) {
 	var w echo.Writes[string]
 	now := time.Now()
-	w.Note("room", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "100"}}, now)
-	w.Forget("room")
-	if w.Behind("room", func(echo.Object) string { return "" }, now) {
+	w.Note("controller", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "100"}}, now)
+	w.Forget("controller")
+	if w.Behind("controller", func(echo.Object) string { return "" }, now) {
 		t.Error("a forgotten write is waited for")
 	}
 }

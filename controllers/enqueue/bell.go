@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Bell is a source of events that come from the hub itself: one room tells another something that no watch reports.
+// Bell is a source of events that come from the hub itself: one controller tells another something that no watch reports.
 // Ring fills the queue before it returns, and never waits, so a reconcile may ring.
 type Bell = BellOf[reconcile.Request]
 

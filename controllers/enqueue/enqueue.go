@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package enqueue holds the map functions and predicates that several rooms share: which registrations an event
+// Package enqueue holds the map functions and predicates that several controllers share: which registrations an event
 // concerns, when to reconcile them, and which events count.
 package enqueue
 

@@ -27,7 +27,7 @@ const turn = 4
 // start, would never come (docs/adr/0031-nobody-waits-for-good.md).
 func Options(concurrency int) controller.Options { return OptionsOf[reconcile.Request](concurrency) }
 
-// OptionsOf is Options for a room with requests of its own.
+// OptionsOf is Options for a controller with requests of its own.
 func OptionsOf[R comparable](concurrency int) controller.TypedOptions[R] {
 	return controller.TypedOptions[R]{
 		MaxConcurrentReconciles: concurrency,

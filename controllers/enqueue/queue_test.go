@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// queueOf returns a queue as the rooms have it, until the test ends.
+// queueOf returns a queue as the controllers have it, until the test ends.
 func queueOf(t *testing.T) priorityqueue.PriorityQueue[reconcile.Request] {
 	q := newQueue(t)
 	t.Cleanup(q.ShutDown)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package index holds the field indexes and the cache settings that the rooms share. Every lookup goes through an
-// index, so that the work for one event does not grow with the fleet. The caches keep only the fields that a room
+// Package index holds the field indexes and the cache settings that the controllers share. Every lookup goes through an
+// index, so that the work for one event does not grow with the fleet. The caches keep only the fields that a controller
 // reads.
 package index
 

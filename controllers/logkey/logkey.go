@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package logkey holds the keys and values by which logs name things. One search finds every line about a cluster, a
-// set or an add-on, whichever room wrote it.
+// set or an add-on, whichever controller wrote it.
 package logkey
 
 import (
@@ -25,18 +25,18 @@ const (
 	// Origin is the kind and namespace/name of what a cluster comes from.
 	Origin = "origin"
 
-	// controller is what controller-runtime calls a room.
+	// controller is the key that controller-runtime uses.
 	controller = "controller"
 )
 
 // Of returns a controller's log constructor: each line of a reconcile names what it is about under a key.
-func Of(mgr manager.Manager, room, key string) func(*reconcile.Request) logr.Logger {
-	return OfAny(mgr, room, key, func(req reconcile.Request) string { return req.String() })
+func Of(mgr manager.Manager, of, key string) func(*reconcile.Request) logr.Logger {
+	return OfAny(mgr, of, key, func(req reconcile.Request) string { return req.String() })
 }
 
 // OfAny is Of for requests of another type.
-func OfAny[R any](mgr manager.Manager, room, key string, name func(R) string) func(*R) logr.Logger {
-	log := mgr.GetLogger().WithValues(controller, room)
+func OfAny[R any](mgr manager.Manager, of, key string, name func(R) string) func(*R) logr.Logger {
+	log := mgr.GetLogger().WithValues(controller, of)
 	return func(req *R) logr.Logger {
 		if req == nil { // the controller starts or stops
 			return log

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package metrics exports the state of the hub's objects as numbers. It computes them from the cache at each scrape
-// where it can, so a deleted object leaves no metric behind and no room has to count. It counts only what no object
+// where it can, so a deleted object leaves no metric behind and no controller has to count. It counts only what no object
 // records: probes and writes.
 package metrics
 

@@ -37,7 +37,7 @@ var registrationStates = []string{
 	stateAddonsFailed, stateProgressing, stateReady,
 }
 
-// registrationState checks in the order in which the registration room sums up Ready.
+// registrationState checks in the order in which the registration controller sums up Ready.
 func registrationState(reg *hubv1.ClusterRegistration) string {
 	valid, reachable := status.Find(reg, hubv1.KubeConfigValidCondition), status.Find(reg, hubv1.ReachableCondition)
 	suspended := status.Find(reg, hubv1.SuspendedCondition)

@@ -34,7 +34,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
-// Starter starts a room's watch of a kind: of an example in the version that the API server prefers. It is called
+// Starter starts a controller's watch of a kind: of an example in the version that the API server prefers. It is called
 // again when the API server prefers another one.
 type Starter func(kind origin.Kind, example client.Object) error
 
@@ -62,10 +62,10 @@ func New(cache, live client.Reader, policy origin.Policy) *Reader {
 	}
 }
 
-// OnInstalled registers a room that wants to watch origins. It must be called before the manager starts.
+// OnInstalled registers a controller that wants to watch origins. It must be called before the manager starts.
 func (o *Reader) OnInstalled(s Starter) { o.starters = append(o.starters, s) }
 
-// OnChange registers a room that wants to know when a watched kind is uninstalled or installed again. It must be
+// OnChange registers a controller that wants to know when a watched kind is uninstalled or installed again. It must be
 // called before the manager starts.
 func (o *Reader) OnChange(tell func(context.Context, origin.Kind)) { o.tell = append(o.tell, tell) }
 
@@ -90,7 +90,7 @@ func (o *Reader) Get(ctx context.Context, kind origin.Kind, key types.Namespaced
 		if kind.CRD != "" {
 			version, err := o.served(ctx, kind)
 			if err != nil {
-				return nil, origin.Verdict{}, err // asked again: nothing else wakes a room for an origin that is gone
+				return nil, origin.Verdict{}, err // asked again: nothing else wakes a controller for an origin that is gone
 			}
 			if version == "" {
 				return nil, origin.Verdict{Origin: teardown.OriginUnknown}, nil
@@ -132,7 +132,7 @@ func (o *Reader) judge(ctx context.Context, kind origin.Kind, obj *unstructured.
 		return err == nil
 	}}
 	if !kind.IsCluster() {
-		// A Namespace that is not in the cache yet allows nothing. The rooms look again when it is.
+		// A Namespace that is not in the cache yet allows nothing. The controllers look again when it is.
 		namespace := Namespace()
 		if err := o.cache.Get(ctx, types.NamespacedName{Name: obj.GetNamespace()}, namespace); client.IgnoreNotFound(err) != nil {
 			return origin.Verdict{}, fmt.Errorf("read Namespace %s: %w", obj.GetNamespace(), err)
@@ -271,7 +271,7 @@ func Example(kind origin.Kind, gvk schema.GroupVersionKind) client.Object {
 }
 
 // SetupWithManager watches CRDs, and starts the watch of each kind when its CRD is established. Kinds that are
-// installed already are watched before any room starts. So after a restart no origin is taken for unknown, and no
+// installed already are watched before any controller starts. So after a restart no origin is taken for unknown, and no
 // tenant of a Cluster is seen before its Cluster.
 func (o *Reader) SetupWithManager(mgr manager.Manager) error {
 	o.mgr = mgr

@@ -125,8 +125,8 @@ func (r *Reconciler) profile(ctx context.Context, key types.NamespacedName) (*in
 }
 
 // removeLeft removes the hub's profile of a registration that has gone. The registration is its owner, so the garbage collector would
-// remove it too. But this room may have missed that the registration goes: it took a moment only, or the cache did not hold the profile
-// then, right after its CRD came.
+// remove it too. But this controller may have missed that the registration goes: it took a moment only, or the cache did not hold the
+// profile then, right after its CRD came.
 func (r *Reconciler) removeLeft(ctx context.Context, key types.NamespacedName) error {
 	has, err := r.profile(ctx, key)
 	if err != nil || has == nil {
@@ -211,7 +211,7 @@ func (r *Reconciler) access(ctx context.Context, reg *hubv1.ClusterRegistration,
 	}
 	config, err := credential.Read(ctx, r.Live, r.Config, reg)
 	if err != nil || config == nil {
-		return nil, err // the registration room looks at it first, and its status wakes this room, if it has seen that
+		return nil, err // the registration controller looks at it first, and its status wakes this controller, if it has seen that
 	}
 	cluster := config.Cluster()
 	r.shown.note(key, c, &cluster)

@@ -23,7 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// SetupWithManager starts the room. It does nothing before the CRD of ClusterProfiles is installed.
+// SetupWithManager starts the controller. It does nothing before the CRD of ClusterProfiles is installed.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	all := enqueue.NewFleetBell(enqueue.Everywhere(r.Client))
 	c, err := ctrl.NewControllerManagedBy(mgr).Named("profiles").

@@ -28,7 +28,7 @@ users: [{name: u, user: {token: c29tZS1vcGFxdWUtdG9rZW4}}]
 `
 
 // A hub that starts while the Secret of a cluster is gone shows no way to it. When the Secret is back as it was, nothing changes in the
-// registration but that its kubeconfig is valid again, and that is an event. If the registration room has missed all that, time helps.
+// registration but that its kubeconfig is valid again, and that is an event. If the registration controller has missed all that, time helps.
 func TestASecretIsBack(t *testing.T) {
 	rules := kubeconfig.Rules{AllowMissingCA: true}
 	parsed, err := kubeconfig.Parse([]byte(inUse), rules)

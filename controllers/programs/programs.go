@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package programs caches compiled sets for all rooms. Compiling a set takes up to a second, and most reconciles need
+// Package programs caches compiled sets for all controllers. Compiling a set takes up to a second, and most reconciles need
 // a set that was compiled before.
 //
 // Tenants write sets too, so the package bounds how many tenants' sets are compiled at once, and compiles one set of
@@ -33,7 +33,7 @@ const (
 	costOfByte, costOfExpression = 4, 8 << 10
 )
 
-// Cache keeps programs by their content, and by the names that rooms have for it. A nil Cache keeps nothing.
+// Cache keeps programs by their content, and by the names that controllers have for it. A nil Cache keeps nothing.
 type Cache struct {
 	// Slots is how many tenants' sets are compiled at once; 1 if it is not set.
 	Slots int

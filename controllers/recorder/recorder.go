@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recorder sends the events of the rooms, so that the API server takes them.
+// Package recorder sends the events of the controllers, so that the API server takes them.
 package recorder
 
 import (

@@ -20,7 +20,7 @@ import (
 )
 
 // drain marks the origin, so that the admission policy can decide whether it may be deleted, and sets condition
-// Draining, by which the addonset room withdraws deliveries. It returns after how long to decide again.
+// Draining, by which the addonset controller withdraws deliveries. It returns after how long to decide again.
 //
 // The mark is written before the status. So the mark has gone before anything is delivered again, and the status
 // never reports a mark that does not exist.

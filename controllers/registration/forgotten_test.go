@@ -29,7 +29,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/probe"
 )
 
-// forgetful is a room with clusters that never answer, on an API server that counts how often a Secret is read.
+// forgetful is a controller with clusters that never answer, on an API server that counts how often a Secret is read.
 type forgetful struct {
 	*testing.T
 	*Reconciler
@@ -79,7 +79,7 @@ func (f *forgetful) register(name, secret string) types.NamespacedName {
 	return client.ObjectKeyFromObject(reg)
 }
 
-// change changes a registration, and has the room look at it.
+// change changes a registration, and has the controller look at it.
 func (f *forgetful) change(name string, change func(*hubv1.ClusterRegistration)) {
 	f.Helper()
 	reg := &hubv1.ClusterRegistration{}
@@ -95,7 +95,7 @@ func (f *forgetful) remove(obj client.Object) {
 	f.must(f.api.Delete(f.Context(), obj))
 }
 
-// look has the room look at a registration.
+// look has the controller look at a registration.
 func (f *forgetful) look(name string, times int) {
 	f.Helper()
 	for range times {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registration is the room for one cluster's credentials. It finds and checks the kubeconfig, probes the
+// Package registration is the controller for one cluster's credentials. It finds and checks the kubeconfig, probes the
 // cluster, collects facts, and takes its finalizer off the registration when no delivery is left. It is the only
 // writer of a registration's status.
 package registration

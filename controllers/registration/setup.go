@@ -38,7 +38,7 @@ import (
 // few times, and not ten times.
 const countDelay = 500 * time.Millisecond
 
-// SetupWithManager starts the room.
+// SetupWithManager starts the controller.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -92,8 +92,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	}))
 }
 
-// reconcileNamed reconciles a registration, and forgets one that is gone. It is not always this room that has let it go: a user may have
-// taken its finalizer off. The hub would go on to log in to its cluster.
+// reconcileNamed reconciles a registration, and forgets one that is gone. It is not always this controller that has let it go: a user may
+// have taken its finalizer off. The hub would go on to log in to its cluster.
 func (r *Reconciler) reconcileNamed(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	reg := &hubv1.ClusterRegistration{}
 	if err := r.Client.Get(ctx, req.NamespacedName, reg); apierrors.IsNotFound(err) {

@@ -20,7 +20,7 @@ import (
 )
 
 // suspend decides whether the cluster's Flux objects are to be suspended, and sets condition Suspended, by which the
-// delivery room suspends them. Condition Maintenance says what the origin's own controller does with the cluster. It
+// delivery controller suspends them. Condition Maintenance says what the origin's own controller does with the cluster. It
 // returns after how long to decide again, and a doubt to report.
 func (r *Reconciler) suspend(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
 	refused *refusal) (time.Duration, string, error) {

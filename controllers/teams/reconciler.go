@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package teams is the room that keeps the AddonSet of each Team, which brings the team's namespaces and rights to its
-// clusters. All else about that set is the addonset room's: rollout, removal guard, teardown.
+// Package teams is the controller that keeps the AddonSet of each Team, which brings the team's namespaces and rights to its
+// clusters. All else about that set is the addonset controller's: rollout, removal guard, teardown.
 package teams
 
 import (

@@ -28,14 +28,14 @@ import (
 
 var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// room is the room with a fake API server, which counts what the room applies.
-type room struct {
+// controller is the controller with a fake API server, which counts what the controller applies.
+type fixture struct {
 	*Reconciler
 	applied int
 }
 
-func newRoom(objects ...client.Object) *room {
-	m := &room{}
+func newFixture(objects ...client.Object) *fixture {
+	m := &fixture{}
 	byName := func(o client.Object) []string { return []string{o.GetName()} }
 	api := fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(objects...).WithStatusSubresource(&hubv1.Team{}, &hubv1.AddonSet{}).
 		WithIndex(&apiextensionsv1.CustomResourceDefinition{}, metav1.ObjectNameField, byName).
@@ -58,7 +58,7 @@ func shop(change func(*hubv1.Team)) *hubv1.Team {
 }
 
 // reconcile returns the Team after it, nil if it is gone, and its AddonSet.
-func (m *room) reconcile(t *testing.T, namespace string) (*hubv1.Team, *hubv1.AddonSet) {
+func (m *fixture) reconcile(t *testing.T, namespace string) (*hubv1.Team, *hubv1.AddonSet) {
 	t.Helper()
 	team, set := &hubv1.Team{}, &hubv1.AddonSet{}
 	key := types.NamespacedName{Namespace: namespace, Name: "shop"}
@@ -84,7 +84,7 @@ func (m *room) reconcile(t *testing.T, namespace string) (*hubv1.Team, *hubv1.Ad
 
 // The hub keeps the AddonSet of a Team as it should be, and writes nothing more.
 func TestKeeps(t *testing.T) {
-	m := newRoom(shop(nil))
+	m := newFixture(shop(nil))
 	_, set := m.reconcile(t, "flux-system")
 	if set == nil || set.Labels[hubv1.TeamLabel] != "shop" || !set.Spec.SelectAll || len(set.Spec.Addons) != 1 || set.Spec.Addons[0].Name != "team-shop" {
 		t.Fatalf("made %+v", set)
@@ -115,7 +115,7 @@ func TestKeeps(t *testing.T) {
 
 // What a Team waits for, its AddonSet waits for, as long as the Team says so.
 func TestDependsOn(t *testing.T) {
-	m := newRoom(shop(func(t *hubv1.Team) { t.Spec.DependsOn = []hubv1.AddonSetReference{{Name: "policies"}} }))
+	m := newFixture(shop(func(t *hubv1.Team) { t.Spec.DependsOn = []hubv1.AddonSetReference{{Name: "policies"}} }))
 	team, set := m.reconcile(t, "flux-system")
 	if len(set.Spec.DependsOn) != 1 || set.Spec.DependsOn[0].Name != "policies" {
 		t.Fatalf("made %+v", set.Spec)
@@ -163,7 +163,7 @@ func TestRefuses(t *testing.T) {
 		"Namesake":            {younger, []client.Object{namesake}, hubv1.NotOwnedReason, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newRoom(append(tc.more, tc.team)...)
+			m := newFixture(append(tc.more, tc.team)...)
 			team, set := m.reconcile(t, tc.team.Namespace)
 			if c := status.Find(team, hubv1.ReadyCondition); c == nil || c.Reason != tc.reason || c.Message == "" {
 				t.Errorf("it says %+v", c)
@@ -185,7 +185,7 @@ func TestYields(t *testing.T) {
 		o.Name, o.CreationTimestamp = "older", metav1.NewTime(now.Add(-time.Hour))
 		o.Spec.Namespaces[0].Name = "elsewhere"
 	})
-	m := newRoom(younger, older, &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "c1"}})
+	m := newFixture(younger, older, &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "c1"}})
 	kept := func() (names []string) {
 		_, set := m.reconcile(t, "flux-system")
 		var manifests struct {
@@ -223,7 +223,7 @@ func TestYields(t *testing.T) {
 // A Team that is not valid any more stays as it is. Of what it has on the clusters, another Team's namespace stays there all the same, whatever the Team
 // says of it now.
 func TestYieldsThoughNotValid(t *testing.T) {
-	m := newRoom(shop(func(o *hubv1.Team) {
+	m := newFixture(shop(func(o *hubv1.Team) {
 		o.CreationTimestamp, o.Spec.DeletionPolicy = metav1.NewTime(now), hubv1.DeletionPolicyDelete
 	}))
 	team, set := m.reconcile(t, "flux-system")
@@ -257,7 +257,7 @@ func TestLeaves(t *testing.T) {
 	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "team-shop", UID: "s", Finalizers: []string{hubv1.AddonSetFinalizer},
 		Labels: map[string]string{hubv1.TeamLabel: "shop"}}}
 	status.Summarize(set, status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: "being withdrawn from 1 cluster"}, now)
-	m := newRoom(shop(deleted), set)
+	m := newFixture(shop(deleted), set)
 	if team, set := m.reconcile(t, "flux-system"); team == nil || set.DeletionTimestamp == nil {
 		t.Fatalf("Team %v, set %v", team, set)
 	}
@@ -274,7 +274,7 @@ func TestLeaves(t *testing.T) {
 	}
 	foreign := set.DeepCopy()
 	foreign.Labels, foreign.ResourceVersion = nil, ""
-	m = newRoom(shop(deleted), foreign)
+	m = newFixture(shop(deleted), foreign)
 	if team, set := m.reconcile(t, "flux-system"); team != nil || set == nil || set.DeletionTimestamp != nil {
 		t.Errorf("Team %v, set %+v", team, set)
 	}
@@ -287,7 +287,7 @@ func TestForsaken(t *testing.T) {
 		Finalizers: []string{"customresourcecleanup.apiextensions.k8s.io"}, DeletionTimestamp: &metav1.Time{Time: now}}}
 	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "team-shop", Finalizers: []string{hubv1.AddonSetFinalizer},
 		Labels: map[string]string{hubv1.TeamLabel: "shop"}}}
-	m := newRoom(crd, set, shop(func(o *hubv1.Team) {
+	m := newFixture(crd, set, shop(func(o *hubv1.Team) {
 		o.Finalizers, o.DeletionTimestamp = []string{hubv1.TeamFinalizer}, &metav1.Time{Time: now}
 	}))
 	if team, set := m.reconcile(t, "flux-system"); team != nil || set == nil || set.DeletionTimestamp != nil {

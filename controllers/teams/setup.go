@@ -22,7 +22,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/team"
 )
 
-// SetupWithManager starts the room.
+// SetupWithManager starts the controller.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("team").
 		For(&hubv1.Team{}, builder.WithPredicates(enqueue.Changes())).

@@ -17,7 +17,7 @@ import (
 // A Team whose AddonSet is somebody else's waits. That this one goes, or is given to the Team by its label, wakes the Team.
 func TestAnAddonSetOfSomebodyElseGoes(t *testing.T) {
 	theirs := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "team-shop"}}
-	m := newRoom(shop(nil), theirs)
+	m := newFixture(shop(nil), theirs)
 	if team, _ := m.reconcile(t, "flux-system"); status.Reason(team, hubv1.StalledCondition) != hubv1.NotOwnedReason {
 		t.Fatalf("it says %+v", team.Status)
 	}

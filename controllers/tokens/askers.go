@@ -4,7 +4,7 @@ package tokens
 
 import "sync"
 
-// askers counts the requests to clusters that are under way, by the namespace of their registrations. The room's queue hands out what
+// askers counts the requests to clusters that are under way, by the namespace of their registrations. The controller's queue hands out what
 // changes in the order in which it came, so a thousand clusters of one namespace that let the hub wait would hold all workers, one after
 // the other. The zero value is ready for use.
 type askers struct {
@@ -13,8 +13,8 @@ type askers struct {
 	all int
 }
 
-// enter returns whether one more request of a namespace may begin, of so many that the room has workers for. A request that may begin has
-// to leave.
+// enter returns whether one more request of a namespace may begin, of so many that the controller has workers for. A request that may begin
+// has to leave.
 func (a *askers) enter(namespace string, workers int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -45,7 +45,7 @@ func TestBegins(t *testing.T) {
 func TestRenewalsTakeTurns(t *testing.T) {
 	const workers, many = 4, 12
 	m := newRenewable(t, nil)
-	m.room.Config.Concurrency = workers
+	m.fixture.Config.Concurrency = workers
 	m.clock.SetTime(now.Add(241 * time.Hour))
 	for i := range many {
 		copied, secret := m.reg.DeepCopy(), m.secret.DeepCopy()
@@ -62,14 +62,14 @@ func TestRenewalsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32
 		until := make(chan struct{})
-		m.room.Token = func(context.Context, *kubeconfig.Config, types.NamespacedName, time.Duration, probe.Options) (string, time.Time, *probe.Failure) {
+		m.fixture.Token = func(context.Context, *kubeconfig.Config, types.NamespacedName, time.Duration, probe.Options) (string, time.Time, *probe.Failure) {
 			asked.Add(1)
 			<-until
 			return "", time.Time{}, &probe.Failure{Message: "not now"}
 		}
 		results := make(chan ctrl.Result, many)
 		look := func(namespace, name string) ctrl.Result {
-			res, err := m.room.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+			res, err := m.fixture.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 			if err != nil {
 				t.Error(err)
 			}

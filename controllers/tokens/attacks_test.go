@@ -22,7 +22,7 @@ func forged() *corev1.Secret {
 
 // A member writes a delivery, a Secret and a HelmRelease by hand. The hub asks a cluster that is not the Team's for a token.
 func TestForgedRenewal(t *testing.T) {
-	m := newRoom(t)
+	m := newFixture(t)
 	m.reg.Labels["env"] = "prod"   // never was the Team's
 	m.rights.Namespace = "nowhere" // there never were rights on it
 	m.objects = append(m.objects, forged(), release("c1"))
@@ -35,7 +35,7 @@ func TestForgedRenewal(t *testing.T) {
 // The same, and the cluster has no such ServiceAccount: the hub asks every fifteen seconds, for ever, and warns of it at a
 // registration that has nothing to do with the Team.
 func TestForgedRenewalNeverEnds(t *testing.T) {
-	m := newRoom(t)
+	m := newFixture(t)
 	m.reg.Labels["env"] = "prod"
 	m.rights.Namespace = "nowhere"
 	m.answer = failure404()
@@ -47,7 +47,7 @@ func TestForgedRenewalNeverEnds(t *testing.T) {
 
 // A Team of another platform namespace has the same name and the same ServiceAccount on its clusters.
 func TestNamesakeTeam(t *testing.T) {
-	m := newRoom(t)
+	m := newFixture(t)
 	m.platforms = []string{"flux-system", "platform-b"}
 	m.reg.Labels["env"] = "prod"
 	m.rights.Namespace = "platform-b" // the rights that are there are those of Team platform-b/shop
@@ -64,7 +64,7 @@ func TestNamesakeTeam(t *testing.T) {
 // The rights have been made again, as after `kubectl delete addonset team-shop`: the ServiceAccount is another one, and every
 // token of the former one is worth nothing.
 func TestRightsMadeAgain(t *testing.T) {
-	m := newRoom(t)
+	m := newFixture(t)
 	m.rights.UID = "first"
 	mirror := m.written(t, time.Hour)
 	m.asked = nil
@@ -78,7 +78,7 @@ func TestRightsMadeAgain(t *testing.T) {
 
 // The rights of the Team have gone. What is left keeps the hub asking.
 func TestRightsHaveGone(t *testing.T) {
-	m := newRoom(t)
+	m := newFixture(t)
 	mirror := m.written(t, 8*time.Hour)
 	m.asked = nil
 	m.reg.Labels["env"] = "prod"
@@ -101,7 +101,7 @@ func TestEndOfTime(t *testing.T) {
 	if err := said.UnmarshalJSON([]byte(`"9999-12-31T23:59:59-23:59"`)); err != nil {
 		t.Fatal(err)
 	}
-	m := newRoom(t)
+	m := newFixture(t)
 	m.expires = said.Time
 	mirror := m.written(t, 2*time.Second)
 	m.asked = nil
@@ -114,17 +114,17 @@ func TestEndOfTime(t *testing.T) {
 
 // A cluster's clock is sixty days ahead, or it says so. Its token lives for a day, and the hub renews it after more than that.
 func TestClockAhead(t *testing.T) {
-	m := newRoom(t)
+	m := newFixture(t)
 	m.expires = m.now.Add(24*time.Hour + 60*24*time.Hour)
 	if _, again, _ := m.reconcile(t); again > 24*time.Hour {
 		t.Errorf("a token that was asked for 24 hours is renewed after %s", again)
 	}
 }
 
-// The last delivery of the Team's sets to a cluster is on its way out, and the delivery room has just dropped the mirror, which wakes this room. It writes
+// The last delivery of the Team's sets to a cluster is on its way out, and the delivery controller has just dropped the mirror, which wakes this controller. It writes
 // the mirror again, and nobody comes after who would drop it.
 func TestMirrorComesBack(t *testing.T) {
-	m := newRoom(t)
+	m := newFixture(t)
 	m.delivery.Finalizers, m.delivery.DeletionTimestamp = []string{hubv1.DeliveryFinalizer}, &metav1.Time{Time: now}
 	m.delivery.Spec.Withdrawal = "x"
 	mirror, _, _ := m.reconcile(t)

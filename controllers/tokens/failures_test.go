@@ -25,7 +25,7 @@ import (
 // TestFailuresAreForgotten: when a cluster that has given no token is asked again is remembered while it is registered, and a delivery of the
 // namespace is there or its time is not over. Otherwise somebody who deletes his deliveries has the cluster asked at once.
 func TestFailuresAreForgotten(t *testing.T) {
-	m := newRoom(t)
+	m := newFixture(t)
 	api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(m.reg, m.team, m.rights, m.delivery, m.adminSecret()).Build()
 	clock := clocktesting.NewFakeClock(now)
 	r := &Reconciler{Client: api, Live: api, Clock: clock, Recorder: events.NewFakeRecorder(100),
@@ -61,6 +61,6 @@ func TestFailuresAreForgotten(t *testing.T) {
 	remove(m.reg)
 	look(0, "somebody has deleted the registration")
 	if !answersOrMoves().Delete(event.DeleteEvent{Object: m.reg}) {
-		t.Error("the room does not hear of that")
+		t.Error("the controller does not hear of that")
 	}
 }

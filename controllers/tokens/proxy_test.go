@@ -18,7 +18,7 @@ func TestProxyCredentialOfAnOlderHub(t *testing.T) {
 	const open, shut = "http://192.0.2.9:3128", "http://platform:hunter2@192.0.2.9:3128"
 	for name, was := range map[string]string{"Written": shut, "TakenOut": open} {
 		t.Run(name, func(t *testing.T) {
-			m := newRoom(t)
+			m := newFixture(t)
 			behind := func(proxy string) {
 				m.admin = strings.Replace(adminConfig, "insecure-skip-tls-verify", `proxy-url: "`+proxy+`", insecure-skip-tls-verify`, 1)
 				config, err := kubeconfig.Parse([]byte(m.admin), rules())

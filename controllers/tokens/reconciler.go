@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tokens is the room that keeps the credentials of Teams. For each cluster to which the AddonSets of a Team
+// Package tokens is the controller that keeps the credentials of Teams. For each cluster to which the AddonSets of a Team
 // deliver, it keeps a kubeconfig with a token of the Team's ServiceAccount there, beside the sets. It asks the cluster
 // for tokens with the registration's kubeconfig, which never leaves the hub. Tokens are renewed after a third of
 // their time. They are revoked when the ServiceAccount goes, with the Team's rights.
@@ -70,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	reg := &hubv1.ClusterRegistration{}
 	if err := r.Client.Get(ctx, req.NamespacedName, reg); apierrors.IsNotFound(err) {
 		r.failures.forgetCluster(req.NamespacedName)
-		return ctrl.Result{}, nil // the delivery room drops what is left on the hub
+		return ctrl.Result{}, nil // the delivery controller drops what is left on the hub
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -129,9 +129,9 @@ func (r *Reconciler) keep(ctx context.Context, reg *hubv1.ClusterRegistration, f
 	}
 	if !mayHave(reg, from, rights, u, there != nil) {
 		if u.ofAnother {
-			return otherTime, nil // the delivery room lets them go, and no event tells this room when they are gone
+			return otherTime, nil // the delivery controller lets them go, and no event tells this controller when they are gone
 		}
-		return 0, nil // what it waits for wakes this room
+		return 0, nil // what it waits for wakes this controller
 	}
 	if wait := r.failures.wait(place{client.ObjectKeyFromObject(reg), from.Namespace}, now); wait > 0 {
 		return wait, nil

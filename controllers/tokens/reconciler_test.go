@@ -38,8 +38,8 @@ var (
 const adminConfig = `{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}],
 clusters: [{name: c, cluster: {server: "https://192.0.2.7:6443", insecure-skip-tls-verify: true}}], users: [{name: u, user: {token: the-admins}}]}`
 
-// room is a hub with a Team that has one cluster, and a set that delivers there.
-type room struct {
+// controller is a hub with a Team that has one cluster, and a set that delivers there.
+type fixture struct {
 	reg      *hubv1.ClusterRegistration
 	team     *hubv1.Team
 	rights   *hubv1.AddonDelivery
@@ -57,7 +57,7 @@ type room struct {
 	expires time.Time
 }
 
-func newRoom(t *testing.T) *room {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	config, err := kubeconfig.Parse([]byte(adminConfig), rules())
 	if err != nil {
@@ -76,7 +76,7 @@ func newRoom(t *testing.T) *room {
 			RegistrationRef: hubv1.RegistrationReference{Namespace: cluster.Namespace, Name: cluster.Name},
 		}}
 	}
-	m := &room{reg: reg, team: team, rights: delivery("flux-system", "team-shop"), delivery: delivery("shop-team", "shop"), now: now, admin: adminConfig}
+	m := &fixture{reg: reg, team: team, rights: delivery("flux-system", "team-shop"), delivery: delivery("shop-team", "shop"), now: now, admin: adminConfig}
 	m.rights.Status.Addons = []hubv1.AddonStatus{{Name: "team-shop", State: hubv1.AddonReady}}
 	return m
 }
@@ -84,12 +84,12 @@ func newRoom(t *testing.T) *room {
 func rules() kubeconfig.Rules { return kubeconfig.Rules{AllowInsecureTLS: true, AllowProxy: true} }
 
 // adminSecret is the Secret with the kubeconfig of the cluster.
-func (m *room) adminSecret() *corev1.Secret {
+func (m *fixture) adminSecret() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "admin"}, Data: map[string][]byte{"value": []byte(m.admin)}}
 }
 
-// reconcile returns the mirror afterwards, nil if there is none, and after how long the room looks again.
-func (m *room) reconcile(t *testing.T) (*corev1.Secret, time.Duration, *events.FakeRecorder) {
+// reconcile returns the mirror afterwards, nil if there is none, and after how long the controller looks again.
+func (m *fixture) reconcile(t *testing.T) (*corev1.Secret, time.Duration, *events.FakeRecorder) {
 	t.Helper()
 	b := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(append(m.objects, m.reg, m.team, m.rights, m.delivery, m.adminSecret())...)
 	api, told := b.Build(), events.NewFakeRecorder(10)
@@ -121,7 +121,7 @@ func (m *room) reconcile(t *testing.T) (*corev1.Secret, time.Duration, *events.F
 }
 
 // written is a mirror with a token that the hub asked for a while ago.
-func (m *room) written(t *testing.T, ago time.Duration) *corev1.Secret {
+func (m *fixture) written(t *testing.T, ago time.Duration) *corev1.Secret {
 	t.Helper()
 	before := *m
 	before.now = m.now.Add(-ago)
@@ -136,27 +136,27 @@ func (m *room) written(t *testing.T, ago time.Duration) *corev1.Secret {
 // A Team gets a token when its rights are on the cluster, and not before, and nothing of the admin's with it.
 func TestFirstToken(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change func(*room)
+		change func(*fixture)
 		want   bool
 	}{
-		"RightsAreReady":    {func(*room) {}, true},
-		"RightsAreNotReady": {func(m *room) { m.rights.Status.Addons[0].State = hubv1.AddonProgressing }, false},
-		"NoRights":          {func(m *room) { m.rights.Namespace = "elsewhere" }, false},
-		"DoesNotAnswer": {func(m *room) {
+		"RightsAreReady":    {func(*fixture) {}, true},
+		"RightsAreNotReady": {func(m *fixture) { m.rights.Status.Addons[0].State = hubv1.AddonProgressing }, false},
+		"NoRights":          {func(m *fixture) { m.rights.Namespace = "elsewhere" }, false},
+		"DoesNotAnswer": {func(m *fixture) {
 			status.Set(m.reg, hubv1.ReachableCondition, metav1.ConditionFalse, "Test", "", now)
 		}, false},
-		"NotTheTeams": {func(m *room) { m.reg.Labels["env"] = "prod" }, false},
-		"TeamIsBeingDeleted": {func(m *room) {
+		"NotTheTeams": {func(m *fixture) { m.reg.Labels["env"] = "prod" }, false},
+		"TeamIsBeingDeleted": {func(m *fixture) {
 			m.team.Finalizers, m.team.DeletionTimestamp = []string{hubv1.TeamFinalizer}, &metav1.Time{Time: now}
 		}, false},
-		"TeamOfATenant": {func(m *room) { m.team.Namespace = "mallory" }, false},
-		"ObjectsOfAnotherCluster": {func(m *room) {
+		"TeamOfATenant": {func(m *fixture) { m.team.Namespace = "mallory" }, false},
+		"ObjectsOfAnotherCluster": {func(m *fixture) {
 			m.objects = append(m.objects, release("c0"))
 		}, false},
-		"ObjectsOfThisCluster": {func(m *room) { m.objects = append(m.objects, release("c1")) }, true},
+		"ObjectsOfThisCluster": {func(m *fixture) { m.objects = append(m.objects, release("c1")) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newRoom(t)
+			m := newFixture(t)
 			tc.change(m)
 			mirror, again, _ := m.reconcile(t)
 			if (mirror != nil) != tc.want {
@@ -191,25 +191,25 @@ func release(uid string) *helmv2.HelmRelease {
 func TestRenewal(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ago    time.Duration
-		change func(*room, *corev1.Secret)
+		change func(*fixture, *corev1.Secret)
 		want   bool
 		again  time.Duration
 	}{
 		"Fresh":              {ago: time.Hour, want: false, again: 7 * time.Hour},
 		"AThirdIsOver":       {ago: 8 * time.Hour, want: true, again: 8 * time.Hour},
 		"Expired":            {ago: 30 * time.Hour, want: true, again: 8 * time.Hour},
-		"OtherEndpoint":      {ago: time.Hour, change: func(m *room, _ *corev1.Secret) { m.reg.Status.ClusterUID = "c2" }, want: true, again: 8 * time.Hour},
-		"SomebodyEditsIt":    {ago: time.Hour, change: func(_ *room, s *corev1.Secret) { s.Annotations[hubv1.TokenIssuedAnnotation] = "x" }, want: true, again: 8 * time.Hour},
-		"ItWasTheAdmins":     {ago: time.Hour, change: func(_ *room, s *corev1.Secret) { s.Labels[hubv1.MirrorLabel] = "true" }, want: true, again: 8 * time.Hour},
-		"LostAndNothingLeft": {ago: 8 * time.Hour, change: func(m *room, _ *corev1.Secret) { m.reg.Labels["env"] = "prod" }, want: false},
-		"LostAndSomethingLeft": {ago: 8 * time.Hour, change: func(m *room, _ *corev1.Secret) {
+		"OtherEndpoint":      {ago: time.Hour, change: func(m *fixture, _ *corev1.Secret) { m.reg.Status.ClusterUID = "c2" }, want: true, again: 8 * time.Hour},
+		"SomebodyEditsIt":    {ago: time.Hour, change: func(_ *fixture, s *corev1.Secret) { s.Annotations[hubv1.TokenIssuedAnnotation] = "x" }, want: true, again: 8 * time.Hour},
+		"ItWasTheAdmins":     {ago: time.Hour, change: func(_ *fixture, s *corev1.Secret) { s.Labels[hubv1.MirrorLabel] = "true" }, want: true, again: 8 * time.Hour},
+		"LostAndNothingLeft": {ago: 8 * time.Hour, change: func(m *fixture, _ *corev1.Secret) { m.reg.Labels["env"] = "prod" }, want: false},
+		"LostAndSomethingLeft": {ago: 8 * time.Hour, change: func(m *fixture, _ *corev1.Secret) {
 			m.reg.Labels["env"] = "prod"
 			m.delivery.Status.Addons = []hubv1.AddonStatus{{Name: "x", State: hubv1.AddonReady}}
 			m.objects = append(m.objects, release("c1"))
 		}, want: true, again: 8 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newRoom(t)
+			m := newFixture(t)
 			mirror := m.written(t, tc.ago)
 			m.asked = nil
 			if tc.change != nil {
@@ -229,7 +229,7 @@ func TestRenewal(t *testing.T) {
 
 // A cluster that gives no token is asked again, and somebody is told, without what the server has answered.
 func TestNoToken(t *testing.T) {
-	m := newRoom(t)
+	m := newFixture(t)
 	m.answer = &probe.Failure{Reason: probe.ReasonForbidden, Message: "the credential's user may not do that (403)"}
 	mirror, again, told := m.reconcile(t)
 	if mirror != nil || again != firstRetry {
@@ -245,7 +245,7 @@ func TestProxyCredential(t *testing.T) {
 	for proxy, want := range map[string]bool{
 		"http://192.0.2.9:3128": true, "http://platform:hunter2@192.0.2.9:3128": false, "socks5://hunter2@192.0.2.9:1080": false,
 	} {
-		m := newRoom(t)
+		m := newFixture(t)
 		m.admin = strings.Replace(adminConfig, "insecure-skip-tls-verify", `proxy-url: "`+proxy+`", insecure-skip-tls-verify`, 1)
 		config, err := kubeconfig.Parse([]byte(m.admin), rules())
 		if err != nil {
@@ -280,27 +280,27 @@ func TestKubeConfigComesBack(t *testing.T) {
 		valid metav1.ConditionStatus
 		again time.Duration
 	}{
-		"before the registration room has looked": {metav1.ConditionTrue, credential.LostTime},
+		"before the registration controller has looked": {metav1.ConditionTrue, credential.LostTime},
 		"it says so": {metav1.ConditionFalse, 0},
 	} {
-		m := newRoom(t)
+		m := newFixture(t)
 		m.reg.Status.Credential.Fingerprint = "another one's"
 		status.Set(m.reg, hubv1.KubeConfigValidCondition, tc.valid, hubv1.SucceededReason, "", now)
 		if mirror, again, _ := m.reconcile(t); mirror != nil || again != tc.again || len(m.asked) > 0 {
 			t.Errorf("%s: mirror %v, again in %s, asked %v", name, mirror, again, m.asked)
 		}
 	}
-	lost, back := newRoom(t).reg, newRoom(t).reg
+	lost, back := newFixture(t).reg, newFixture(t).reg
 	status.Set(lost, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, hubv1.SecretNotFoundReason, "", now)
 	status.Set(back, hubv1.KubeConfigValidCondition, metav1.ConditionTrue, hubv1.SucceededReason, "", now)
 	if !answersOrMoves().Update(event.UpdateEvent{ObjectOld: lost, ObjectNew: back}) || answersOrMoves().Update(event.UpdateEvent{ObjectOld: back, ObjectNew: back}) {
-		t.Error("the room is not woken when it is back, or without a reason")
+		t.Error("the controller is not woken when it is back, or without a reason")
 	}
 }
 
 // A Secret of the mirror's name that the hub did not make is left alone.
 func TestForeignMirror(t *testing.T) {
-	m := newRoom(t)
+	m := newFixture(t)
 	m.objects = append(m.objects, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-team", Name: identity.Mirror("hub", cluster)}})
 	defer func() {
 		if len(m.asked) > 0 {

@@ -68,7 +68,7 @@ func (r *Renewal) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 		r.failures.forgive(at) // when it answers again, it may give a token again
 	}
 	if !may(reg) {
-		return ctrl.Result{}, nil // what it waits for wakes this room
+		return ctrl.Result{}, nil // what it waits for wakes this controller
 	}
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -125,7 +125,7 @@ func (r *Renewal) renew(ctx context.Context, reg *hubv1.ClusterRegistration, at 
 		return 0, err
 	}
 	if secret == nil {
-		// The registration room reads it anew, and that wakes this one, unless it is put back before.
+		// The registration controller reads it anew, and that wakes this one, unless it is put back before.
 		return otherSecret, nil
 	}
 	if _, asks := asksFor(secret); !asks {
@@ -195,7 +195,7 @@ func (r *Renewal) another(ctx context.Context, config *kubeconfig.Config, accoun
 // once.
 const turnTime = time.Second
 
-// otherSecret is how long to wait while the Secret is another one than the registration room has read.
+// otherSecret is how long to wait while the Secret is another one than the registration controller has read.
 const otherSecret = time.Minute
 
 // of returns whether a kubeconfig has a token of an account.

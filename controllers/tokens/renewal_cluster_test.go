@@ -60,7 +60,7 @@ func TestOwnTokenOfALiar(t *testing.T) {
 			if told := m.events(); strings.Contains(string(after.Data["value"])+strings.Join(told, ""), secret) || tc.writes != (len(told) == 0) {
 				t.Errorf("told %q, the Secret has\n%s", told, after.Data["value"])
 			}
-			for range 50 { // whatever wakes the room
+			for range 50 { // whatever wakes the controller
 				m.pass(t, time.Second)
 				m.look(t)
 			}

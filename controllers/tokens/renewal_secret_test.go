@@ -24,8 +24,8 @@ func dueNow(t *testing.T) func(*renewable) {
 	}
 }
 
-// The timer fires while the Secret is another one. If it is put back at once, the registration room never knows, and nothing
-// else wakes this room.
+// The timer fires while the Secret is another one. If it is put back at once, the registration controller never knows, and nothing
+// else wakes this controller.
 func TestOwnTokenOfASecretThatIsAnotherForAMoment(t *testing.T) {
 	m := newRenewable(t, dueNow(t))
 	m.secret.Data["value"] = []byte(registered("x.y.z"))
@@ -33,7 +33,7 @@ func TestOwnTokenOfASecretThatIsAnotherForAMoment(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, again := m.look(t); again <= 0 || len(m.asked) > 0 {
-		t.Errorf("the room looks again after %s, and has asked %d times", again, len(m.asked))
+		t.Errorf("the controller looks again after %s, and has asked %d times", again, len(m.asked))
 	}
 }
 
@@ -48,7 +48,7 @@ func TestOwnTokenThatNobodyAsksForAnyMore(t *testing.T) {
 			m := newRenewable(t, dueNow(t))
 			live := m.secret.DeepCopy()
 			change(live)
-			m.room.Live = fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(live).Build()
+			m.fixture.Live = fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(live).Build()
 			if m.look(t); len(m.asked) > 0 {
 				t.Error("the hub asks for a token that nobody asks for any more")
 			}

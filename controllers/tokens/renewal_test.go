@@ -57,12 +57,12 @@ users: [{name: u, user: {token: ` + token + `}}, {name: v, user: {token: other}}
 
 // renewable is a registration whose Secret asks for the renewal of its token.
 type renewable struct {
-	reg    *hubv1.ClusterRegistration
-	secret *corev1.Secret
-	room   *Renewal
-	api    client.WithWatch
-	clock  *clocktesting.FakePassiveClock
-	told   *events.FakeRecorder
+	reg     *hubv1.ClusterRegistration
+	secret  *corev1.Secret
+	fixture *Renewal
+	api     client.WithWatch
+	clock   *clocktesting.FakePassiveClock
+	told    *events.FakeRecorder
 
 	asked    []types.NamespacedName
 	with     []string
@@ -100,7 +100,7 @@ func newRenewable(t *testing.T, change func(*renewable)) *renewable {
 		m.writes++
 		return c.Patch(ctx, o, p, opts...)
 	}})
-	m.room = &Renewal{Client: counted, Live: m.api, Clock: m.clock, Recorder: m.told, Config: &hubconfig.Config{Rules: rules()}, Token: m.token, Probe: m.probe}
+	m.fixture = &Renewal{Client: counted, Live: m.api, Clock: m.clock, Recorder: m.told, Config: &hubconfig.Config{Rules: rules()}, Token: m.token, Probe: m.probe}
 	return m
 }
 
@@ -113,7 +113,7 @@ func parse(t *testing.T, raw []byte) *kubeconfig.Config {
 	return config
 }
 
-// publish does what the registration room does with a Secret to which the cluster has answered.
+// publish does what the registration controller does with a Secret to which the cluster has answered.
 func (m *renewable) publish(t *testing.T, s *corev1.Secret) {
 	config := parse(t, s.Data["value"])
 	m.reg.Status.Credential = &hubv1.CredentialStatus{SecretName: s.Name, Key: "value", Fingerprint: config.Fingerprint(), TargetFingerprint: config.TargetFingerprint()}
@@ -138,10 +138,10 @@ func (m *renewable) probe(_ context.Context, cfg *kubeconfig.Config, opts probe.
 	return probe.Result{Err: m.refuses}
 }
 
-// look reconciles once, and returns the Secret and after how long the room looks again.
+// look reconciles once, and returns the Secret and after how long the controller looks again.
 func (m *renewable) look(t *testing.T) (*corev1.Secret, time.Duration) {
 	t.Helper()
-	result, err := m.room.Reconcile(t.Context(), reconcile.Request{NamespacedName: cluster})
+	result, err := m.fixture.Reconcile(t.Context(), reconcile.Request{NamespacedName: cluster})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func (m *renewable) look(t *testing.T) (*corev1.Secret, time.Duration) {
 	return s, result.RequeueAfter
 }
 
-// pass lets time go by, while the registration room takes over what is in the Secret.
+// pass lets time go by, while the registration controller takes over what is in the Secret.
 func (m *renewable) pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	m.clock.SetTime(m.clock.Now().Add(d))
@@ -315,7 +315,7 @@ func TestOwnTokenCannotBeWritten(t *testing.T) {
 	m := newRenewable(t, nil)
 	m.clock.SetTime(now.Add(tenDays))
 	asked := 0
-	m.room.Client = interceptor.NewClient(m.api, interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+	m.fixture.Client = interceptor.NewClient(m.api, interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 		asked++
 		return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Secret").GroupKind(), "one", field.ErrorList{field.Forbidden(field.NewPath("data"), "it is immutable: hunter2")})
 	}})

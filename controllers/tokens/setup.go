@@ -23,7 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// SetupWithManager starts the room. Every event is turned into the registration that it concerns.
+// SetupWithManager starts the controller. Every event is turned into the registration that it concerns.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))

@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
-// What this room reads of a delivery wakes it: whether the hub has reported on it, and whether the cluster refuses the token.
+// What this controller reads of a delivery wakes it: whether the hub has reported on it, and whether the cluster refuses the token.
 func TestADeliveryWakesTheTokens(t *testing.T) {
 	says := func(addons ...hubv1.AddonStatus) *hubv1.AddonDelivery {
 		d := &hubv1.AddonDelivery{}
@@ -38,7 +38,7 @@ func TestADeliveryWakesTheTokens(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := arrives().Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
-				t.Errorf("it wakes the room: %t, want %t", got, tc.want)
+				t.Errorf("it wakes the controller: %t, want %t", got, tc.want)
 			}
 		})
 	}
@@ -52,7 +52,7 @@ func TestASecretThatIsReplacedAsksForRenewal(t *testing.T) {
 			secret.Annotations = map[string]string{hubv1.RenewTokenAnnotation: name}
 		}
 		if got := asksForRenewal().Create(event.CreateEvent{Object: secret}); got != want {
-			t.Errorf("asking for %q it wakes the room: %t", name, got)
+			t.Errorf("asking for %q it wakes the controller: %t", name, got)
 		}
 		if asksForRenewal().Create(event.CreateEvent{Object: secret, IsInInitialList: true}) {
 			t.Error("all are looked at twice at the start")

@@ -178,7 +178,7 @@ func TestNamesMoveNothing(t *testing.T) {
 	}
 }
 
-// TestLongLines: one long line leaves room for all others, and for the count of what does not fit.
+// TestLongLines: one long line leaves controller for all others, and for the count of what does not fit.
 func TestLongLines(t *testing.T) {
 	long := strings.Repeat("long ", 4000)
 	r := &diff.Result{From: "main", To: "fleet/", Summary: diff.Summary{Changed: 3}, Warnings: []string{long, "the second"}, Notes: []string{long}}

@@ -24,7 +24,7 @@ import (
 // DefaultTimeout is the maximum time of a drain if the registration does not set one.
 const DefaultTimeout = 30 * time.Minute
 
-// settle is the minimum time of a drain. A reconcile of the delivery room may have started before it knew of the
+// settle is the minimum time of a drain. A reconcile of the delivery controller may have started before it knew of the
 // drain. The start of the drain is kept in whole seconds, so it may be up to one second too early.
 const settle = 2 * time.Second
 

@@ -32,7 +32,7 @@ type set struct {
 	invalid  error
 	// delivery is nil if there is none.
 	delivery *hubv1.AddonDelivery
-	// standing says whether the addonset room made the delivery.
+	// standing says whether the addonset controller made the delivery.
 	standing provenance.Verdict
 	// leaving is true if the set has withdrawn the delivery. If a user has deleted it, nothing is removed.
 	leaving bool

@@ -74,7 +74,7 @@ func TestAddon(t *testing.T) {
 	}
 }
 
-// TestNoiseIsNoNews: what Flux writes at the start of every reconcile makes no other state, so that no event of it wakes a room.
+// TestNoiseIsNoNews: what Flux writes at the start of every reconcile makes no other state, so that no event of it wakes a controller.
 func TestNoiseIsNoNews(t *testing.T) {
 	of := func(reason, message string) fluxstate.State {
 		return fluxstate.Of(&kustomizev1.Kustomization{Status: kustomizev1.KustomizationStatus{Conditions: []metav1.Condition{{Type: "Ready", Status: "Unknown", Reason: reason, Message: message}}}})

@@ -74,7 +74,7 @@ type Config struct {
 	ProbeInterval time.Duration
 	// DocsURL is where the page of runbooks is; empty if messages lead to none.
 	DocsURL string
-	// Concurrency is how many clusters each room works on at a time.
+	// Concurrency is how many clusters each controller works on at a time.
 	Concurrency int
 	// WritesOfCluster is how many Flux objects of one cluster are written at a time. 0 and 1 mean one after the other. It is no flag: how
 	// much the API server takes of all clusters is found out by internal/pressure.

@@ -19,7 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
-// discovery makes the registrations of origins, as the discovery and registration rooms do.
+// discovery makes the registrations of origins, as the discovery and registration controllers do.
 type discovery struct {
 	policy        origin.Policy
 	registrations map[key]*member

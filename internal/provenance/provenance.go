@@ -3,7 +3,7 @@
 // Package provenance decides whether the hub made a delivery, and what the delivery may have it do. It is pure.
 //
 // A tenant who may create AddonDeliveries in a namespace of his own can write anything into one. So a delivery counts
-// only if the addonset room could have made it: it has the name that the hub gives, there is a set of that name and
+// only if the addonset controller could have made it: it has the name that the hub gives, there is a set of that name and
 // UID, and from its namespace that set may reach the cluster.
 package provenance
 
@@ -23,13 +23,13 @@ type Standing string
 const (
 	// Ignored: the hub makes and removes nothing for it.
 	Ignored Standing = "Ignored"
-	// Held: the hub makes nothing for it. Its objects stay as they are, until the addonset room withdraws it.
+	// Held: the hub makes nothing for it. Its objects stay as they are, until the addonset controller withdraws it.
 	Held Standing = "Held"
-	// Unclaimed: like Held, but the set exists, and the addonset room has not written the set's UID into the
-	// delivery. An older hub made the delivery, or it was restored from a backup. The room claims it if the set
+	// Unclaimed: like Held, but the set exists, and the addonset controller has not written the set's UID into the
+	// delivery. An older hub made the delivery, or it was restored from a backup. The controller claims it if the set
 	// selects the cluster, and otherwise withdraws it.
 	Unclaimed Standing = "Unclaimed"
-	// Genuine: the addonset room made it.
+	// Genuine: the addonset controller made it.
 	Genuine Standing = "Genuine"
 )
 
@@ -39,7 +39,7 @@ type Verdict struct {
 	Reason, Message string
 }
 
-// Known returns whether the addonset room made the delivery, or may have made it.
+// Known returns whether the addonset controller made the delivery, or may have made it.
 func (v Verdict) Known() bool { return v.Standing != Ignored }
 
 // Named returns whether a delivery has the name that the hub gives. Only one delivery of a set to a cluster can have

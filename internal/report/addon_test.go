@@ -99,7 +99,7 @@ func TestAddonArrives(t *testing.T) {
 			want: hubv1.AddonStatus{State: hubv1.AddonUnreachable, AppliedGeneration: 3, Version: "1.0.0",
 				Message: `StateError: Flux says, perhaps in the cluster's words: "cluster unreachable"`},
 		},
-		// The URL may stand far behind what a status has room for.
+		// The URL may stand far behind what a status has controller for.
 		"FluxDoesNotReachTheClusterAndSaysMore": {
 			verb: plan.Keep, out: report.Outcome{Applied: 3},
 			change: failing("ReconciliationFailed", strings.Repeat("x", 400)+` Get "https://one/version": dial tcp: connection refused`),

@@ -98,7 +98,7 @@ func (d *Delivery) stayingAs(c *Cluster, o *Object) hubv1.AddonStatus {
 	before := d.before(o.Addon)
 	leaves := before.State == hubv1.AddonRemoving || before.State == hubv1.AddonHeld
 	if leaves && (d.Frozen || d.Failed) && before.Object == o.Key.Name && before.Kind == o.Key.Kind {
-		return before // so that the set's room knows that it is in the middle of an edit, and goes on with it
+		return before // so that the set's controller knows that it is in the middle of an edit, and goes on with it
 	}
 	a := hubv1.AddonStatus{Name: o.Addon, Kind: o.Key.Kind, Object: o.Key.Name, Version: o.State.Version, AppliedGeneration: o.Applied}
 	if o.Applied == 0 && (d.Frozen || o.Awaited != "") {

@@ -21,7 +21,7 @@ const (
 )
 
 // Bound shortens every text in a status that other people can make long. Summarize and all writers of a status call
-// it, so that no room has to. It leaves short texts alone, and changes nothing in a status that it has bounded
+// it, so that no controller has to. It leaves short texts alone, and changes nothing in a status that it has bounded
 // before.
 func Bound(o Object) {
 	conditions := *o.GetConditions()
@@ -54,7 +54,8 @@ func boundOrphans(orphans []hubv1.Orphan) {
 	}
 }
 
-// said is the message of a condition as rooms see it: bounded, and without the address of a runbook, which is added when it is written.
+// said is the message of a condition as controllers see it: bounded, and without the address of a runbook, which is added when it is
+// written.
 func said(message string) string { return excerpt.Of(runbook.Plain(message), MaxMessage) }
 
 // note is a message about one add-on or orphan. It may quote a condition.

@@ -86,7 +86,7 @@ func Online(reg *hubv1.ClusterRegistration) bool {
 	return IsTrue(reg, hubv1.ReachableCondition)
 }
 
-// Unregistered returns whether a registration is being deleted and its add-ons go with it. The registration room
+// Unregistered returns whether a registration is being deleted and its add-ons go with it. The registration controller
 // reports that in a condition. Without the condition, the registration is about to be made again, or it stays and
 // what is paused stays paused.
 func Unregistered(reg *hubv1.ClusterRegistration) bool {

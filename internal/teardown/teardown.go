@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package teardown decides how add-ons leave a cluster. It is a table of pure functions: facts in, a decision out.
-// The I/O is in the delivery room and the registration room.
+// The I/O is in the delivery controller and the registration controller.
 //
 // Flux's two kinds behave in opposite ways when a cluster is gone: a Kustomization's finalizer never ends, and a
 // HelmRelease forgets its release silently. So the hub never just deletes. Either it uninstalls: the object is not

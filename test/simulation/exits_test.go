@@ -24,7 +24,7 @@ import (
 
 var everyExit = flag.Bool("every-exit", false, "fail each exit in every way, and not in one of them by turns")
 
-// exitScenarios are what the requests of a room fail in: what was there before, and what happens then.
+// exitScenarios are what the requests of a controller fail in: what was there before, and what happens then.
 var exitScenarios = []struct {
 	name         string
 	before, then []string
@@ -87,7 +87,7 @@ var ways = []way{
 	{name: "NamespaceTerminating", err: errEnding, ends: true, fits: func(verb string) bool { return verb == "create" || verb == "apply" }},
 }
 
-// request is one of a room, and where in the code it was made.
+// request is one of a controller, and where in the code it was made.
 type request struct {
 	at, verb string
 	key      apiserver.Key
@@ -104,8 +104,8 @@ type outcome struct {
 	problems   []string
 }
 
-// exitRun plays a scenario, and fails the request of a room of this number, if one is given.
-func exitRun(before, then []string, rooms []string, number int, how way, note func(request)) outcome {
+// exitRun plays a scenario, and fails the request of a controller of this number, if one is given.
+func exitRun(before, then []string, loops []string, number int, how way, note func(request)) outcome {
 	w := newWorld()
 	w.startHub()
 	defer w.stopHub()
@@ -115,7 +115,7 @@ func exitRun(before, then []string, rooms []string, number int, how way, note fu
 	}
 	n, restless := 0, false
 	w.asked = func(verb string, k apiserver.Key) (error, error) {
-		if !slices.Contains(rooms, w.running) && !(slices.Contains(rooms, "shared") && strings.HasPrefix(w.running, "shared")) {
+		if !slices.Contains(loops, w.running) && !(slices.Contains(loops, "shared") && strings.HasPrefix(w.running, "shared")) {
 			return nil, nil
 		}
 		n++
@@ -135,7 +135,7 @@ func exitRun(before, then []string, rooms []string, number int, how way, note fu
 		}
 		return how.err, nil
 	}
-	w.done = func(r *room, req string, err error) {
+	w.done = func(r *loop, req string, err error) {
 		if err != nil && (strings.Contains(err.Error(), "token-of-") || strings.Contains(err.Error(), authority()[:40])) {
 			out.problems = append(out.problems, "an error tells a credential: "+err.Error())
 		}
@@ -255,7 +255,7 @@ func normal(o apiserver.Object) string {
 
 const module = "github.com/chandler-hub/chandler/"
 
-// caller names the lines of the hub that led to a request, up to the room's Reconcile.
+// caller names the lines of the hub that led to a request, up to the controller's Reconcile.
 func caller() string {
 	pc := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pc[:runtime.Callers(2, pc)])
@@ -271,14 +271,14 @@ func caller() string {
 	}
 }
 
-// testExits fails every kind of request that a room makes in each scenario, once, and compares what came of it with a day without faults.
-func testExits(t *testing.T, rooms ...string) {
+// testExits fails every kind of request that a controller makes in each scenario, once, and compares what came of it with a day without faults.
+func testExits(t *testing.T, loops ...string) {
 	exits, runs := map[string]bool{}, 0
 	for _, s := range exitScenarios {
 		t.Run(s.name, func(t *testing.T) {
 			found := map[string][]request{}
 			var order []string
-			want := exitRun(s.before, s.then, rooms, 0, way{}, func(r request) {
+			want := exitRun(s.before, s.then, loops, 0, way{}, func(r request) {
 				id := r.verb + " " + r.key.Kind + " at " + r.at
 				if unheard.MatchString(r.at) || exits[id] && !*everyExit {
 					return
@@ -299,7 +299,7 @@ func testExits(t *testing.T, rooms ...string) {
 				exits[id] = true
 				for _, how := range fitting {
 					runs++
-					got := exitRun(s.before, s.then, rooms, found[id][0].number, how, nil)
+					got := exitRun(s.before, s.then, loops, found[id][0].number, how, nil)
 					for _, p := range differences(want, got, how) {
 						t.Errorf("%s fails with %s: %s", id, how.name, p)
 					}

@@ -55,7 +55,7 @@ func (f *flux) hangs(w *World, k apiserver.Key, words string) {
 	f.due[k] = now.Add(time.Minute)
 	key, _ := index.Registration(registrationIn(o))
 	for _, h := range w.hubs() {
-		h.ring(key) // no event tells that nothing has happened: a goroutine of the registration room looks each minute
+		h.ring(key) // no event tells that nothing has happened: a goroutine of the registration controller looks each minute
 	}
 }
 

@@ -38,13 +38,13 @@ import (
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
-// hub is one process of the hub: the rooms as controllers.AddRooms sets them up, with their real watches, predicates
+// hub is one process of the hub: the controllers as controllers.AddControllers sets them up, with their real watches, predicates
 // and map functions, on a cache that lags and queues that are worked off one by one. What is in its memory is lost
 // with it.
 type hub struct {
 	cache  *apiserver.Cache
 	pool   *probe.Pool
-	rooms  []*room
+	loops  []*loop
 	cancel context.CancelFunc
 	tenure tenure.Tenure
 	// began is when it began, and asked are the addresses that it has asked since.
@@ -60,8 +60,8 @@ type hub struct {
 	writes int
 }
 
-// room is a controller and its queue.
-type room struct {
+// controller is a controller and its queue.
+type loop struct {
 	hub   *hub
 	name  string
 	queue workQueue
@@ -102,7 +102,7 @@ func (w *World) startHub() {
 	m := &processManager{world: w, hub: h, live: &apiserver.Reader{Server: w.server, Scheme: w.scheme, Gate: gate}}
 	m.client = &apiserver.Client{Reader: cachedReader{h.cache, w, gate}, Server: w.server, Types: w.scheme, Actor: "hub", Gate: gate}
 	must(index.Add(ctx, h.cache))
-	must(controllers.AddRooms(m, w.config, controllers.World{
+	must(controllers.AddControllers(m, w.config, controllers.World{
 		Client: m.client, Pool: h.pool, Token: w.token, Probe: w.probeOnce, Clock: w.clock, HubUID: "hub", Tenure: &h.tenure,
 	}))
 	for _, c := range m.warm {
@@ -219,7 +219,7 @@ func (w *World) stopHub() {
 	w.hub = nil
 }
 
-// processManager is a manager.Manager with what the rooms use of one.
+// processManager is a manager.Manager with what the controllers use of one.
 type processManager struct {
 	manager.Manager // nil: nothing else is used
 	world           *World
@@ -256,7 +256,7 @@ func (m *processManager) Add(r manager.Runnable) error {
 	return nil
 }
 
-// takeIn gives a controller a queue of the simulation's. Controllers are made with one by their options; these are made by the rooms, and
+// takeIn gives a controller a queue of the simulation's. Controllers are made with one by their options; these are made by the controllers, and
 // controller-runtime has no place where a manager could name it. So it is put where the option went.
 func takeIn[R comparable](m *processManager, c controller.TypedController[R], naming func(R) string) {
 	v := reflect.ValueOf(c).Elem()
@@ -267,7 +267,7 @@ func takeIn[R comparable](m *processManager, c controller.TypedController[R], na
 	v.FieldByName("EnableWarmup").Set(reflect.ValueOf(new(true))) // Warmup starts the watches, and no worker with them
 	v.FieldByName("RecoverPanic").Set(reflect.ValueOf(new(false)))
 	m.warm = append(m.warm, c.(interface{ Warmup(context.Context) error }))
-	m.hub.rooms = append(m.hub.rooms, &room{hub: m.hub, name: name, queue: q, run: func(ctx context.Context, request string) error {
+	m.hub.loops = append(m.hub.loops, &loop{hub: m.hub, name: name, queue: q, run: func(ctx context.Context, request string) error {
 		req, ok := q.take(request)
 		if !ok {
 			return nil
@@ -439,9 +439,9 @@ func flags() *hubconfig.Config {
 	}
 }
 
-// ring tells the registration room what the pool found out.
+// ring tells the registration controller what the pool found out.
 func (h *hub) ring(key types.NamespacedName) {
-	for _, r := range h.rooms {
+	for _, r := range h.loops {
 		if r.name == "registration" {
 			r.queue.(*queue[reconcile.Request]).Add(reconcile.Request{NamespacedName: key})
 		}

@@ -40,7 +40,7 @@ func (w *World) interleave(h *hub, k apiserver.Key) {
 	for _, i := range h.cache.Informers() {
 		all = append(all, unit{"see " + i.String(), i.Deliver})
 	}
-	controllers := h.rooms
+	controllers := h.loops
 	if slices.Contains(locked, k.Kind) {
 		controllers = nil
 	}

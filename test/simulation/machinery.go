@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// unit is one thing that may happen next: an event arrives in a cache, a room reconciles, a Flux controller does, the probes go on.
+// unit is one thing that may happen next: an event arrives in a cache, a controller reconciles, a Flux controller does, the probes go on.
 type unit struct {
 	what string
 	do   func()
@@ -27,7 +27,7 @@ func (w *World) units() []unit {
 		for _, i := range h.cache.Informers() {
 			out = append(out, unit{"see " + i.String(), i.Deliver})
 		}
-		for _, r := range h.rooms {
+		for _, r := range h.loops {
 			for _, req := range r.queue.ready(now) {
 				out = append(out, unit{r.name + " " + req, func() { w.reconcile(r, req) }})
 			}
@@ -49,7 +49,7 @@ func (w *World) first() (unit, bool) {
 		for _, i := range h.cache.Informers() {
 			return unit{"see " + i.String(), i.Deliver}, true
 		}
-		for _, r := range h.rooms {
+		for _, r := range h.loops {
 			if req, ok := r.queue.first(now); ok {
 				return unit{r.name + " " + req, func() { w.reconcile(r, req) }}, true
 			}
@@ -64,7 +64,7 @@ func (w *World) first() (unit, bool) {
 	return unit{}, false
 }
 
-func (w *World) reconcile(r *room, req string) {
+func (w *World) reconcile(r *loop, req string) {
 	w.reconciles++
 	w.running, w.at = r.name, r.hub
 	w.worksOn, w.request, w.paused = r, req, w.knowsPaused(r.hub, req)
@@ -93,8 +93,8 @@ func (w *World) reconcile(r *room, req string) {
 	}
 }
 
-// caught runs a room, whose panic is a violation.
-func (w *World) caught(r *room, req string) (err error) {
+// caught runs a controller, whose panic is a violation.
+func (w *World) caught(r *loop, req string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
@@ -171,7 +171,7 @@ func (w *World) nextTimer() (at time.Time, ok bool) {
 		}
 	}
 	for _, h := range w.hubs() {
-		for _, r := range h.rooms {
+		for _, r := range h.loops {
 			note(r.queue.next())
 		}
 		note(h.again, true)

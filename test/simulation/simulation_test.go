@@ -107,14 +107,14 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-// TestSameOrder: the rooms are started, and what exists from the beginning is made, in one order. Else a seed draws other things each time.
+// TestSameOrder: the controllers are started, and what exists from the beginning is made, in one order. Else a seed draws other things each time.
 func TestSameOrder(t *testing.T) {
 	var first string
 	for range 10 {
 		w := newWorld()
 		w.startHub()
 		var names []string
-		for _, r := range w.hub.rooms {
+		for _, r := range w.hub.loops {
 			names = append(names, r.name)
 		}
 		for _, gk := range w.server.Kinds() {

@@ -34,7 +34,7 @@ func (w *World) checkStart(s *set, r *rolling, set *hubv1.AddonSet, before, d *h
 	}
 	if is := set.Status.Rollout; is == nil || is.Revision != to {
 		if slices.Contains(r.lately, to) {
-			return // the room that starts clusters hears of another revision after the status of the set is written
+			return // the controller that starts clusters hears of another revision after the status of the set is written
 		}
 		w.violated("rollout", "%s gets %s before the status of %s says that it is rolled out", key, to, s.name)
 		return

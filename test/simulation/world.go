@@ -62,19 +62,19 @@ type World struct {
 	authored map[string]set
 	events   []event
 	fault    fault
-	// running is the room that reconciles now. asked, if set, decides over each of its requests, including reads. done
+	// running is the controller that reconciles now. asked, if set, decides over each of its requests, including reads. done
 	// is called after each reconcile with its error.
 	running string
 	// at is its process.
 	at *hub
 	// worksOn is the same controller, and request what it works on. between is what comes between its requests; nil for nothing.
 	// paused is whether that registration was paused in its cache when it began.
-	worksOn *room
+	worksOn *loop
 	request string
 	paused  bool
 	between *interleaving
 	asked   func(verb string, k apiserver.Key) (before, after error)
-	done    func(r *room, request string, err error)
+	done    func(r *loop, request string, err error)
 	// edited is when somebody last did something.
 	edited time.Time
 	// quiet is true while a write of the hub is a violation.

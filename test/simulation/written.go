@@ -97,7 +97,7 @@ func (w *World) checkList(list client.ObjectList, opts []client.ListOption) {
 	gvk, err := apiutil.GVKForObject(list, w.scheme)
 	must(err)
 	if o.FieldSelector == nil && slices.Contains(growing, gvk.Kind) {
-		w.violated("lookup", "a room reads every object of a %s", gvk.Kind)
+		w.violated("lookup", "a controller reads every object of a %s", gvk.Kind)
 	}
 }
 
@@ -149,7 +149,7 @@ func (w *World) knowsPaused(h *hub, registration string) bool {
 		status.Reason(reg, hubv1.SuspendedCondition) == hubv1.PausedReason
 }
 
-// checkPaused: from the moment at which the rooms can know it, nothing is written to a paused cluster's objects but what suspends them.
+// checkPaused: from the moment at which the controllers can know it, nothing is written to a paused cluster's objects but what suspends them.
 func (w *World) checkPaused(write apiserver.Write) {
 	text, _ := nested(write.New, "metadata", "annotations", hubv1.RegistrationAnnotation).(string)
 	key, ok := index.Registration(text)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package indextest gives fake clients the indexes of the hub's cache, for the tests of the rooms.
+// Package indextest gives fake clients the indexes of the hub's cache, for the tests of the controllers.
 package indextest
 
 import (

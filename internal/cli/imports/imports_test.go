@@ -173,7 +173,7 @@ func TestImportRefusesNames(t *testing.T) {
 			}
 			lines := strings.Split(strings.TrimSpace(errs), "\n")
 			for _, line := range lines {
-				if strings.HasPrefix(line, "note: a --- b.yaml: illegal name") { // kustomize has no room for such a file
+				if strings.HasPrefix(line, "note: a --- b.yaml: illegal name") { // kustomize has no controller for such a file
 					continue
 				}
 				if !strings.HasPrefix(line, "error: ") || !strings.Contains(line, " is none that an object can have: ") {

@@ -76,15 +76,15 @@ func TestRegisterRule(t *testing.T) {
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, errs, code := try("register --rule "+file+" --dry-run")
+	out, errs, code := try("register --rule " + file + " --dry-run")
 	if code != 0 || !strings.Contains(errs, "kubeconfigs are checked as by a hub without flags") {
 		t.Errorf("exit code %d\n%s", code, errs)
 	}
 	clitest.Golden(t, "register-rule.txt", out)
-	if out, _, _ := try("register --rule "+file+" --dry-run -n team-b"); strings.Count(out, "\n") != 2 || !strings.Contains(out, "may not register clusters") {
+	if out, _, _ := try("register --rule " + file + " --dry-run -n team-b"); strings.Count(out, "\n") != 2 || !strings.Contains(out, "may not register clusters") {
 		t.Errorf("of one namespace:\n%s", out)
 	}
-	if _, errs, code := try("register --rule "+file+" --dry-run -n other"); code != 0 || !strings.Contains(errs, "The rules match nothing here.") {
+	if _, errs, code := try("register --rule " + file + " --dry-run -n other"); code != 0 || !strings.Contains(errs, "The rules match nothing here.") {
 		t.Errorf("of none: %d %s", code, errs)
 	}
 	for _, verb := range []string{"POST", "PUT", "PATCH", "DELETE"} {
@@ -93,7 +93,7 @@ func TestRegisterRule(t *testing.T) {
 		}
 	}
 	h.Forbidden = "/namespaces/team-a/secrets/vc-one"
-	if out, _, _ := try("register --rule "+file+" --dry-run -n team-a"); !strings.Contains(out, "would be registered as one; its kubeconfig is not checked: you may not read the Secret") {
+	if out, _, _ := try("register --rule " + file + " --dry-run -n team-a"); !strings.Contains(out, "would be registered as one; its kubeconfig is not checked: you may not read the Secret") {
 		t.Errorf("without the right to read a Secret:\n%s", out)
 	}
 }

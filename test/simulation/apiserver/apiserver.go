@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package apiserver is a management cluster's API server in memory. It keeps objects as JSON, and behaves as a real
-// one does as far as a room of the hub can tell. It is made for speed (controller-runtime's fake client takes
+// one does as far as a controller of the hub can tell. It is made for speed (controller-runtime's fake client takes
 // milliseconds for a server-side apply), for a clock that the caller sets, and for injected faults.
 //
 // It honours: resourceVersions that grow over all objects, UIDs, generations that change only with the spec and with

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// index is one of an informer's: the rooms list by indexes all the time, and objects change seldom.
+// index is one of an informer's: the controllers list by indexes all the time, and objects change seldom.
 type index struct {
 	value client.IndexerFunc
 	// of are the values of each object, and under the objects of each value. What is in neither is stale.

@@ -127,20 +127,20 @@ var Defects = []Defect{
 	{"withdrawal-not-called-off", "A mark that a hub left when it was killed is not taken back", "convergence", []Edit{
 		{"controllers/addonset/matcher.go", "\tif err := callOff(ctx, m.Client, d); err != nil {\n\t\treturn err\n\t}\n\tstays", "\tstays"},
 	}},
-	{"always-again", "A room looks again at once, whatever it finds", "quiescence", []Edit{
+	{"always-again", "A controller looks again at once, whatever it finds", "quiescence", []Edit{
 		{"controllers/delivery/finish.go", "\tagain := false", "\tagain := true"},
 	}},
 	{"since-is-now", "A status tells the time of each look", "quiescence", []Edit{
 		{"internal/report/report.go", "\t\treturn before.Since", "\t\treturn now"},
 	}},
-	{"own-writes-unseen", "A room decides from a cache that is older than its own writes", "guard", []Edit{
+	{"own-writes-unseen", "A controller decides from a cache that is older than its own writes", "guard", []Edit{
 		{"controllers/delivery/reconciler.go", "\tif r.writes.Behind(c.key, c.version, c.now) {", "\tif false && r.writes.Behind(c.key, c.version, c.now) {"},
 	}},
 	{"revision-unknown", "An add-on goes that is moved to a revision which the cache does not have", "loss", []Edit{
 		{"controllers/delivery/gather.go", "\tif apierrors.IsNotFound(err) {\n\t\trevision =", "\tif false {\n\t\trevision ="},
 		{"controllers/delivery/render.go", "\t\tcase d.unread():", "\t\tcase false:"},
 	}},
-	{"nil-registration", "A room takes a registration for given", "panic", []Edit{
+	{"nil-registration", "A controller takes a registration for given", "panic", []Edit{
 		{"controllers/delivery/gather.go", "\tif c.registration == nil {\n\t\treturn nil\n\t}\n\treturn status.Find(c.registration, hubv1.SuspendedCondition)", "\treturn status.Find(c.registration, hubv1.SuspendedCondition)"},
 	}},
 	{"team-admin", "A Team's hub namespace gets the cluster's admin kubeconfig", "secrets", []Edit{

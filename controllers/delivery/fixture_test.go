@@ -45,8 +45,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
-// room is the delivery room before an API server in memory, with a Flux that does as told, and the rooms that keep a list of orphans.
-type room struct {
+// controller is the delivery controller before an API server in memory, with a Flux that does as told, and the controllers that keep a list of orphans.
+type fixture struct {
 	t     *testing.T
 	api   client.WithWatch
 	clock *clock.FakePassiveClock
@@ -64,11 +64,11 @@ type room struct {
 	busy bool
 }
 
-const roomSet = "base"
+const testSet = "base"
 
-var roomCluster = types.NamespacedName{Namespace: "fleet", Name: "one"}
+var testCluster = types.NamespacedName{Namespace: "fleet", Name: "one"}
 
-func newRoom(t *testing.T, objects ...client.Object) *room {
+func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	scheme := runtime.NewScheme() // fewer kinds than hubscheme has: the fake client goes through all of them at each write
 	for _, add := range []func(*runtime.Scheme) error{
 		hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, apiextensionsv1.AddToScheme,
@@ -83,19 +83,19 @@ func newRoom(t *testing.T, objects ...client.Object) *room {
 		b = b.WithIndex(o, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} })
 	}
 	indextest.All(b)
-	m := &room{t: t, clock: clock.NewFakePassiveClock(time.Now())} // by which the fake client says when something was deleted
+	m := &fixture{t: t, clock: clock.NewFakePassiveClock(time.Now())} // by which the fake client says when something was deleted
 	m.api = interceptor.NewClient(b.Build(), m.interceptors())
 	m.restart()
 	return m
 }
 
-// newServedRoom is newRoom, and roomCluster has answered, and is to have the first generation of roomSet.
-func newServedRoom(t *testing.T, objects ...client.Object) *room {
-	return newRoom(t, append(objects, registered(roomCluster, "c1"), kubeconfigSecret(roomCluster, "t0"), deliveredTo(roomCluster, roomSet, "1"))...)
+// newServedFixture is newFixture, and testCluster has answered, and is to have the first generation of testSet.
+func newServedFixture(t *testing.T, objects ...client.Object) *fixture {
+	return newFixture(t, append(objects, registered(testCluster, "c1"), kubeconfigSecret(testCluster, "t0"), deliveredTo(testCluster, testSet, "1"))...)
 }
 
 // interceptors count the writes of the hub, and fail them as told.
-func (m *room) interceptors() interceptor.Funcs {
+func (m *fixture) interceptors() interceptor.Funcs {
 	write := func(what string, do func() error) error {
 		m.writes++
 		if m.failing == nil {
@@ -140,7 +140,7 @@ func (m *room) interceptors() interceptor.Funcs {
 }
 
 // restart makes a hub that remembers nothing.
-func (m *room) restart() {
+func (m *fixture) restart() {
 	m.events = events.NewFakeRecorder(1000)
 	config := &hubconfig.Config{
 		Shared: hubconfig.Shared{
@@ -160,7 +160,7 @@ func (m *room) restart() {
 const fluxFinalizer = fluxstate.Finalizer
 
 // reconcile has the hub look at a cluster once.
-func (m *room) reconcile(cluster types.NamespacedName) error {
+func (m *fixture) reconcile(cluster types.NamespacedName) error {
 	_, err := m.r.Reconcile(m.t.Context(), reconcile.Request{NamespacedName: cluster})
 	for {
 		select {
@@ -175,12 +175,12 @@ func (m *room) reconcile(cluster types.NamespacedName) error {
 	}
 }
 
-// settle has everybody do what they do, until the hub has written nothing for a while, or for a minute: the hub, Flux, and the rooms that keep
+// settle has everybody do what they do, until the hub has written nothing for a while, or for a minute: the hub, Flux, and the controllers that keep
 // the lists of orphans.
-func (m *room) settle(clusters ...types.NamespacedName) {
+func (m *fixture) settle(clusters ...types.NamespacedName) {
 	m.t.Helper()
 	if len(clusters) == 0 {
-		clusters = []types.NamespacedName{roomCluster}
+		clusters = []types.NamespacedName{testCluster}
 	}
 	for quiet := 0; quiet < 20; quiet++ {
 		before := m.writes
@@ -199,7 +199,7 @@ func (m *room) settle(clusters ...types.NamespacedName) {
 }
 
 // flux finalizes what is deleted, and makes Ready what is not suspended: as reference/flux-semantics.md has it.
-func (m *room) flux() {
+func (m *fixture) flux() {
 	m.t.Helper()
 	m.quietly(func() {
 		for _, obj := range m.objects() {
@@ -257,7 +257,7 @@ func (m *room) flux() {
 }
 
 // chartOf returns the name of the chart that Flux finds for a HelmRelease.
-func (m *room) chartOf(o *helmv2.HelmRelease) string {
+func (m *fixture) chartOf(o *helmv2.HelmRelease) string {
 	ref, chart := o.Spec.ChartRef, &sourcev1.HelmChart{}
 	if source := (&sourcev1.OCIRepository{}); ref.Kind != sourcev1.HelmChartKind {
 		err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: cmp.Or(ref.Namespace, o.Namespace), Name: ref.Name}, source)
@@ -270,8 +270,8 @@ func (m *room) chartOf(o *helmv2.HelmRelease) string {
 	return path.Base(chart.Spec.Chart)
 }
 
-// bookkeeping keeps the lists of orphans of registrations and sets, as their rooms do.
-func (m *room) bookkeeping() {
+// bookkeeping keeps the lists of orphans of registrations and sets, as their controllers do.
+func (m *fixture) bookkeeping() {
 	m.quietly(func() {
 		ctx := m.t.Context()
 		all, regs, sets := &hubv1.AddonDeliveryList{}, &hubv1.ClusterRegistrationList{}, &hubv1.AddonSetList{}
@@ -294,14 +294,14 @@ func (m *room) bookkeeping() {
 }
 
 // quietly does what the hub has no part in: it is not counted, and does not fail.
-func (m *room) quietly(do func()) {
+func (m *fixture) quietly(do func()) {
 	failing, writes := m.failing, m.writes
 	m.failing = nil
 	do()
 	m.failing, m.writes = failing, writes
 }
 
-func (m *room) must(err error) {
+func (m *fixture) must(err error) {
 	m.t.Helper()
 	if err != nil {
 		m.t.Fatal(err)
@@ -309,7 +309,7 @@ func (m *room) must(err error) {
 }
 
 // objects are all HelmReleases and Kustomizations.
-func (m *room) objects() []client.Object {
+func (m *fixture) objects() []client.Object {
 	releases, kustomizations := &helmv2.HelmReleaseList{}, &kustomizev1.KustomizationList{}
 	m.must(errors.Join(m.api.List(m.t.Context(), releases), m.api.List(m.t.Context(), kustomizations)))
 	var out []client.Object
@@ -323,7 +323,7 @@ func (m *room) objects() []client.Object {
 }
 
 // object returns the Flux object of an add-on of a cluster, nil if there is none.
-func (m *room) object(cluster types.NamespacedName, addon string) client.Object {
+func (m *fixture) object(cluster types.NamespacedName, addon string) client.Object {
 	for _, o := range m.objects() {
 		if o.GetLabels()[hubv1.AddonLabel] == addon && o.GetAnnotations()[hubv1.RegistrationAnnotation] == cluster.String() {
 			return o
@@ -333,7 +333,7 @@ func (m *room) object(cluster types.NamespacedName, addon string) client.Object 
 }
 
 // delivery returns the delivery of a set to a cluster; nil if it is gone.
-func (m *room) delivery(cluster types.NamespacedName, set string) *hubv1.AddonDelivery {
+func (m *fixture) delivery(cluster types.NamespacedName, set string) *hubv1.AddonDelivery {
 	d := &hubv1.AddonDelivery{}
 	if err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: "flux-system", Name: identity.Delivery(set, cluster)}, d); err != nil {
 		m.must(client.IgnoreNotFound(err))
@@ -343,7 +343,7 @@ func (m *room) delivery(cluster types.NamespacedName, set string) *hubv1.AddonDe
 }
 
 // orphans are the orphans that the registration and the set list.
-func (m *room) orphans(cluster types.NamespacedName) []hubv1.Orphan {
+func (m *fixture) orphans(cluster types.NamespacedName) []hubv1.Orphan {
 	reg := &hubv1.ClusterRegistration{}
 	if m.api.Get(m.t.Context(), cluster, reg) != nil {
 		return nil
@@ -352,7 +352,7 @@ func (m *room) orphans(cluster types.NamespacedName) []hubv1.Orphan {
 }
 
 // edit changes an object as somebody else would.
-func edit[T client.Object](m *room, namespace, name string, obj T, change func(T)) {
+func edit[T client.Object](m *fixture, namespace, name string, obj T, change func(T)) {
 	m.t.Helper()
 	m.quietly(func() {
 		m.must(m.api.Get(m.t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, obj))
@@ -364,8 +364,8 @@ func edit[T client.Object](m *room, namespace, name string, obj T, change func(T
 	})
 }
 
-// withdraw deletes a delivery as the set's room does.
-func (m *room) withdraw(cluster types.NamespacedName, set string) {
+// withdraw deletes a delivery as the set's controller does.
+func (m *fixture) withdraw(cluster types.NamespacedName, set string) {
 	m.t.Helper()
 	d := m.delivery(cluster, set)
 	edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Spec.Withdrawal = d.UID })
@@ -373,7 +373,7 @@ func (m *room) withdraw(cluster types.NamespacedName, set string) {
 }
 
 // delete deletes a delivery as somebody with kubectl does.
-func (m *room) delete(cluster types.NamespacedName, set string) {
+func (m *fixture) delete(cluster types.NamespacedName, set string) {
 	m.t.Helper()
 	m.quietly(func() { m.must(m.api.Delete(m.t.Context(), m.delivery(cluster, set))) })
 }
@@ -384,7 +384,7 @@ func registered(cluster types.NamespacedName, uid string) *hubv1.ClusterRegistra
 	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name, UID: types.UID("uid-" + cluster.Name), Labels: map[string]string{"env": "prod"}}}
 	reg.Spec.KubeConfig = &hubv1.KubeConfigSource{SecretRef: &hubv1.SecretKeyReference{Name: cluster.Name}}
 	reg.Status.ClusterUID = types.UID(uid)
-	config, err := kubeconfig.Parse(roomKubeconfig("t0"), kubeconfig.Rules{AllowMissingCA: true})
+	config, err := kubeconfig.Parse(testKubeconfig("t0"), kubeconfig.Rules{AllowMissingCA: true})
 	if err != nil {
 		panic(err)
 	}
@@ -393,7 +393,7 @@ func registered(cluster types.NamespacedName, uid string) *hubv1.ClusterRegistra
 	return reg
 }
 
-func roomKubeconfig(token string) []byte {
+func testKubeconfig(token string) []byte {
 	return fmt.Appendf(nil, `apiVersion: v1
 kind: Config
 current-context: c
@@ -404,7 +404,7 @@ users: [{name: u, user: {token: %s}}]
 }
 
 func kubeconfigSecret(cluster types.NamespacedName, token string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}, Data: map[string][]byte{"value": roomKubeconfig(token)}}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}, Data: map[string][]byte{"value": testKubeconfig(token)}}
 }
 
 // addonsOf returns a set of these add-ons and its revision.
@@ -475,9 +475,9 @@ func kustomizationAddon(name string, more ...map[string]any) map[string]any {
 
 // A set arrives, is Ready, costs nothing more, and leaves.
 func TestRoom(t *testing.T) {
-	m := newServedRoom(t, addonsOf(roomSet, "1", releaseAddon("app"), kustomizationAddon("git"))...)
+	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"), kustomizationAddon("git"))...)
 	m.settle()
-	for _, a := range m.delivery(roomCluster, roomSet).Status.Addons {
+	for _, a := range m.delivery(testCluster, testSet).Status.Addons {
 		if a.State != hubv1.AddonReady {
 			t.Errorf("%s is %s: %s", a.Name, a.State, a.Message)
 		}
@@ -487,9 +487,9 @@ func TestRoom(t *testing.T) {
 	if m.writes != before {
 		t.Errorf("%d writes for nothing", m.writes-before)
 	}
-	m.withdraw(roomCluster, roomSet)
+	m.withdraw(testCluster, testSet)
 	m.settle()
-	if m.delivery(roomCluster, roomSet) != nil || len(m.objects()) > 0 || len(m.uninstalled) != 2 || len(m.orphans(roomCluster)) > 0 {
-		t.Errorf("left: %v; uninstalled: %v; orphans: %v", m.objects(), m.uninstalled, m.orphans(roomCluster))
+	if m.delivery(testCluster, testSet) != nil || len(m.objects()) > 0 || len(m.uninstalled) != 2 || len(m.orphans(testCluster)) > 0 {
+		t.Errorf("left: %v; uninstalled: %v; orphans: %v", m.objects(), m.uninstalled, m.orphans(testCluster))
 	}
 }

@@ -194,7 +194,7 @@ func (x *Flux) without(name string, of []*Workload) (o Objects) {
 // crossNamespace finds a Flux that lets objects use sources of other namespaces.
 func crossNamespace(f *Facts) []Finding {
 	return some(f.Flux.without("no-cross-namespace-refs", f.Flux.appliers()), Finding{Severity: Warning, Code: "FluxCrossNamespaceRefs",
-		What:   "a user who may write Flux objects in one namespace may use the sources of another one, since --no-cross-namespace-refs is not set",
+		What:   "a user of one namespace may have Flux use the sources of another one, since --no-cross-namespace-refs is not set",
 		Remedy: "start kustomize- and helm-controller with --no-cross-namespace-refs=true; the hub works with it (docs/install.md)"})
 }
 

@@ -90,8 +90,8 @@ type Artifact struct {
 	Config, Archive []byte
 }
 
-// Digest returns the digest of the manifest. A client that fetches by it can be given no other chart, not even by an attacker on the network
-// between: the manifest names the digest of the archive.
+// Digest returns the digest of the manifest. A client that fetches by it can be given no other chart, not even by an attacker on the
+// network between: the manifest names the digest of the archive.
 func (a *Artifact) Digest() string { return digest(a.Manifest) }
 
 // Current returns the current version. The caller must not change it.

@@ -260,8 +260,8 @@ func (s *schedule) finish(j *job, result Result, now time.Time) bool {
 	return changed
 }
 
-// laneAfter returns the lane of a target after a probe, and notes whether that took long. A failure that took long counts as well: a tenant who
-// lets every second probe time out holds a worker for just as long.
+// laneAfter returns the lane of a target after a probe, and notes whether that took long. A failure that took long counts as well: a tenant
+// who lets every second probe time out holds a worker for just as long.
 func (t *target) laneAfter(answered, long bool) lane {
 	owed := t.owes
 	switch {

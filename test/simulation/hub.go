@@ -256,8 +256,8 @@ func (m *processManager) Add(r manager.Runnable) error {
 	return nil
 }
 
-// takeIn gives a controller a queue of the simulation's. Controllers are made with one by their options; these are made by the controllers, and
-// controller-runtime has no place where a manager could name it. So it is put where the option went.
+// takeIn gives a controller a queue of the simulation's. Controllers are made with one by their options; these are made by the controllers,
+// and controller-runtime has no place where a manager could name it. So it is put where the option went.
 func takeIn[R comparable](m *processManager, c controller.TypedController[R], naming func(R) string) {
 	v := reflect.ValueOf(c).Elem()
 	name := v.FieldByName("Name").String()

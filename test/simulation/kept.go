@@ -68,8 +68,8 @@ func (w *World) checkOrder(write apiserver.Write) {
 }
 
 // dependsOn returns whether the add-on of a Flux object depends on that of another one, as their set's author has it now. What the set
-// has dropped or renamed, or has in another form, goes by itself, also after the set has come to have that again: what leaves a cluster gets
-// no newer revision.
+// has dropped or renamed, or has in another form, goes by itself, also after the set has come to have that again: what leaves a cluster
+// gets no newer revision.
 func (w *World) dependsOn(o, on apiserver.Object) bool {
 	for _, s := range w.sets {
 		if setNameOf(o) != s.namespace+"/"+s.name {

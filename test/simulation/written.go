@@ -149,7 +149,8 @@ func (w *World) knowsPaused(h *hub, registration string) bool {
 		status.Reason(reg, hubv1.SuspendedCondition) == hubv1.PausedReason
 }
 
-// checkPaused: from the moment at which the controllers can know it, nothing is written to a paused cluster's objects but what suspends them.
+// checkPaused: from the moment at which the controllers can know it, nothing is written to a paused cluster's objects but what suspends
+// them.
 func (w *World) checkPaused(write apiserver.Write) {
 	text, _ := nested(write.New, "metadata", "annotations", hubv1.RegistrationAnnotation).(string)
 	key, ok := index.Registration(text)

@@ -39,6 +39,9 @@ func manifests(pattern string, take func(kind string, text []byte) error) error 
 			if err := yaml.Unmarshal(document.Raw, &kind); err != nil {
 				return fmt.Errorf("read %s, which is built in: %w", file, err)
 			}
+			if kind.Kind == "" {
+				continue // what is before the first ---
+			}
 			if err := take(kind.Kind, document.Raw); err != nil {
 				return fmt.Errorf("read %s, which is built in: %w", file, err)
 			}

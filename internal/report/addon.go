@@ -99,7 +99,7 @@ func (d *Delivery) arriving(c *Cluster, s *Step, o *Object) hubv1.AddonStatus {
 	} else {
 		d.stateOfStep(c, &a, s, o)
 	}
-	if o != nil && o.Deleting {
+	if o != nil && o.Deleting && d.owns(o) {
 		leftIfDeleted(&a, o)
 	}
 	a.Before = kept(before, &a, o, s.Wanted.Hash)

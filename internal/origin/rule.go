@@ -26,8 +26,8 @@ type Rule struct {
 	Register RuleRegister `json:"register,omitempty"`
 }
 
-// RuleMatch says which origins a rule registers. What is empty matches everything. The namespaces are what an author of a Secret cannot
-// choose: labels, owners and names are what he likes.
+// RuleMatch says which origins a rule registers. What is empty matches everything. The author of a Secret cannot choose the
+// namespace, and chooses its labels, owner and name freely.
 type RuleMatch struct {
 	// Kind is one of Kinds.
 	Kind string `json:"kind"`

@@ -251,23 +251,13 @@ func (r *Reconciler) read(ctx context.Context, reg *hubv1.ClusterRegistration, s
 // check parses the keys of a Secret that may hold the kubeconfig. It fails if none of them passes.
 func check(secret *corev1.Secret, source origin.Source, rules kubeconfig.Rules) (resolution, string, error) {
 	found := resolution{secret: secret.Name}
-	keys := source.Candidates
-	if len(keys) == 0 {
-		key, err := kubeconfig.PickKey(secret.Data, source.Key, nil)
-		if err != nil {
-			return found, reasonOf(err), fmt.Errorf("Secret %q: %w", secret.Name, err)
-		}
-		keys = []string{key}
-	} else if _, err := kubeconfig.PickKey(secret.Data, "", keys); err != nil {
+	keys, err := kubeconfig.Keys(secret.Data, source.Key, source.Candidates)
+	if err != nil {
 		return found, reasonOf(err), fmt.Errorf("Secret %q: %w", secret.Name, err)
 	}
 	var lastErr error
 	for _, key := range keys {
-		raw, ok := secret.Data[key]
-		if !ok {
-			continue
-		}
-		config, err := kubeconfig.Parse(raw, rules)
+		config, err := kubeconfig.Parse(secret.Data[key], rules)
 		if err != nil {
 			// The last one is what people mean when they say "the kubeconfig": for Kamaji, admin.conf.
 			found.refused = append(found.refused, fmt.Sprintf("key %s is refused: %s", key, err))

@@ -52,6 +52,22 @@ func PickKey(data map[string][]byte, want string, order []string) (string, error
 	return "", keyNotFound(data, "the Secret has none of the keys "+strings.Join(order, ", "))
 }
 
+// Keys returns the keys of data that are tried for the kubeconfig, in their order: those of candidates that exist or, without candidates,
+// the one that PickKey takes. The error is that of PickKey.
+func Keys(data map[string][]byte, want string, candidates []string) ([]string, error) {
+	if len(candidates) > 0 {
+		want = ""
+	}
+	key, err := PickKey(data, want, candidates)
+	if err != nil {
+		return nil, err
+	}
+	if len(candidates) == 0 {
+		return []string{key}, nil
+	}
+	return slices.DeleteFunc(slices.Clone(candidates), func(key string) bool { _, there := data[key]; return !there }), nil
+}
+
 // FluxKey returns the key that Flux takes of a Secret, whether it is there or not: the one that is named, else value, and value.yaml
 // if there is no value.
 func FluxKey(data map[string][]byte, named string) string {

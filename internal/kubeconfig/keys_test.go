@@ -4,6 +4,7 @@ package kubeconfig_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,5 +60,26 @@ func TestPickKey(t *testing.T) {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestKeys: candidates are tried in their order, as far as they exist; without any it is the one key that PickKey takes.
+func TestKeys(t *testing.T) {
+	data := map[string][]byte{"admin.conf": nil, "admin.svc": nil, "config": nil}
+	for name, tc := range map[string]struct {
+		want       string
+		candidates []string
+		keys       []string
+	}{
+		"Default":           {keys: []string{"config"}},
+		"Named":             {want: "admin.conf", keys: []string{"admin.conf"}},
+		"Missing":           {want: "other"},
+		"Candidates":        {candidates: []string{"admin.svc", "none", "admin.conf"}, keys: []string{"admin.svc", "admin.conf"}},
+		"CandidatesMissing": {candidates: []string{"none"}},
+	} {
+		keys, err := kubeconfig.Keys(data, tc.want, tc.candidates)
+		if !slices.Equal(keys, tc.keys) || (err == nil) != (tc.keys != nil) {
+			t.Errorf("%s: %q, %v", name, keys, err)
+		}
 	}
 }

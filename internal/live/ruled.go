@@ -248,19 +248,13 @@ func (t *Trial) refused(ctx context.Context, kind origin.Kind, obj *unstructured
 	}
 	checks := (&hubconfig.Config{Rules: t.Checks}).RulesFor(reg)
 	checks.Context = source.Context
-	keys := source.Candidates
-	if key, err := kubeconfig.PickKey(secret.Data, source.Key, keys); err != nil {
+	keys, err := kubeconfig.Keys(secret.Data, source.Key, source.Candidates)
+	if err != nil {
 		return "its kubeconfig is refused: " + err.Error(), nil
-	} else if len(keys) == 0 {
-		keys = []string{key}
 	}
 	why := ""
 	for _, key := range keys {
-		raw, there := secret.Data[key]
-		if !there {
-			continue
-		}
-		if _, err := kubeconfig.Parse(raw, checks); err != nil {
+		if _, err := kubeconfig.Parse(secret.Data[key], checks); err != nil {
 			why = fmt.Sprintf("its kubeconfig is refused: key %s: %s", key, err)
 			continue
 		}

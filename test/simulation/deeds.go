@@ -59,13 +59,16 @@ func (w *World) terminate(name string) {
 	})
 }
 
-// empty deletes what there is of a kind in a namespace.
+// removeAll deletes what there is of a kind in a namespace.
+func (w *World) removeAll(kind schema.GroupKind, namespace string) {
+	for _, o := range w.server.List(kind, namespace) {
+		w.remove(apiserver.Key{Group: kind.Group, Kind: kind.Kind, Namespace: namespace, Name: nested(o, "metadata", "name").(string)})
+	}
+}
+
+// empty does so as the namespace controller, which no policy denies.
 func (w *World) empty(kind schema.GroupKind, namespace string) {
-	w.pastPolicies(func() {
-		for _, o := range w.server.List(kind, namespace) {
-			w.remove(apiserver.Key{Group: kind.Group, Kind: kind.Kind, Namespace: namespace, Name: nested(o, "metadata", "name").(string)})
-		}
-	})
+	w.pastPolicies(func() { w.removeAll(kind, namespace) })
 }
 
 // finishNamespaces empties the namespaces that are being deleted, and has those go that are empty.

@@ -68,7 +68,7 @@ func (w *World) checkFirst(s *set, r *rolling, set *hubv1.AddonSet, d *hubv1.Add
 	is, key := set.Status.Rollout, d.Spec.RegistrationRef.Key()
 	reg, stays := w.registrationAt(key)
 	if d.Spec.Start != nil || is == nil || !stays || set.UID != d.Spec.AddonSetRef.UID || w.former != nil || len(r.specs) != 1 ||
-		r.specs[0] == nil || set.DeletionTimestamp != nil || !matches(s.selector, reg.Labels) || w.aloneBefore(s, key) {
+		r.specs[0] == nil || set.DeletionTimestamp != nil || !matches(s.selector, reg.Labels) || w.alone(s, key) {
 		return // a process cannot know yet what holds, or what is made is withdrawn at once
 	}
 	if to := d.Spec.RevisionName; is.CompletedTime == nil || reg.CreationTimestamp.Before(is.CompletedTime) ||
@@ -77,19 +77,15 @@ func (w *World) checkFirst(s *set, r *rolling, set *hubv1.AddonSet, d *hubv1.Add
 	}
 }
 
-// alone returns whether a set that names no waves has one cluster at most: that one gets a revision at once.
-func (w *World) alone(s *set) bool {
-	r := w.rolls[s.key()]
-	return r.specs[0].Waves[0].Name == usualWaves[0].Name && len(w.assign(s, r.specs[0])) <= few
-}
-
-// aloneBefore returns whether a set that names no waves had one cluster at most before this one came. The matcher may see the new one
-// before the set has counted it.
-func (w *World) aloneBefore(s *set, came types.NamespacedName) bool {
-	r := w.rolls[s.key()]
-	has := w.assign(s, r.specs[0])
-	delete(has, came)
-	return r.specs[0].Waves[0].Name == usualWaves[0].Name && len(has) <= few
+// alone returns whether a set that names no waves has one cluster at most, beside some: that one gets a revision at once. The matcher may
+// see a second cluster, which has nothing to wait for, before the set has counted it.
+func (w *World) alone(s *set, beside ...types.NamespacedName) bool {
+	spec := w.rolls[s.key()].specs[0]
+	has := w.assign(s, spec)
+	for _, key := range beside {
+		delete(has, key)
+	}
+	return spec.Waves[0].Name == usualWaves[0].Name && len(has) <= few
 }
 
 // checkCompleted: what the set's status says is completed has been Ready on a cluster.

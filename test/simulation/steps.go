@@ -253,9 +253,7 @@ func init() {
 			return ""
 		}},
 		"delete-all": {"KIND NAMESPACE", 2, func(w *World, f []string) string {
-			for _, o := range w.server.List(keyOf(f[0], "", "").GroupKind(), f[1]) {
-				w.remove(keyOf(f[0], f[1], nested(o, "metadata", "name").(string)))
-			}
+			w.removeAll(keyOf(f[0], "", "").GroupKind(), f[1])
 			return ""
 		}},
 		"terminate": {"NAMESPACE", 1, func(w *World, f []string) string { // nothing is made in it any more; step empty deletes what is there

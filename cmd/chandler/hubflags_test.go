@@ -14,7 +14,7 @@ import (
 // hubFile is what a hub publishes, by which sets of other namespaces reach clusters of these.
 const hubFile = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: chandler-hub, namespace: chandler-system}\ndata: {chart-url: \"\", hub-id: chandler, platform-namespaces: sets, register-all: \"\", secret-namespaces: \"\", flux-shards: \"\"}\n"
 
-// TestFilesSayTheHubsFlags: diff and rollout plan take them from files as render does, and a flag that somebody wrote wins.
+// TestFilesSayTheHubsFlags: diff and rollout plan take them from files as render does, and a flag that a user wrote wins.
 func TestFilesSayTheHubsFlags(t *testing.T) {
 	dir := t.TempDir()
 	elsewhere := strings.Replace(clitest.SetFile, "{name: a}", "{name: a, namespace: sets}", 1)

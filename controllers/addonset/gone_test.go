@@ -12,7 +12,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
-// A set is deleted, and somebody takes its finalizer off, which leaves its deliveries as they are. The cache still shows the set. What the
+// A set is deleted, and a user takes its finalizer off, which leaves its deliveries as they are. The cache still shows the set. What the
 // removal guard grants then cannot be noted any more, and so nothing goes.
 func TestNothingIsWithdrawnForASetThatIsGone(t *testing.T) {
 	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set", Generation: 1,

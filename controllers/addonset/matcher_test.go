@@ -251,7 +251,7 @@ func TestRevisionOutOfABackup(t *testing.T) {
 }
 
 // TestMatcherLetsGo: what goes on through another registration of the cluster is let go at once, and not counted by the guard. So its
-// delivery says that it stays: the cluster may be registered again before the delivery has gone. What nobody delivers any more then is left
+// delivery says that it stays: the cluster may be registered again before the delivery has gone. What no set delivers any more then is left
 // to the set's controller, which counts it.
 func TestMatcherLetsGo(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -103,7 +103,7 @@ func TestWithdrawWhatIsGoing(t *testing.T) {
 	}
 }
 
-// TestUnregisteredWithoutASet: the set of a delivery is gone with its finalizer taken off, and the cluster is unregistered. Nobody else
+// TestUnregisteredWithoutASet: the set of a delivery is gone with its finalizer taken off, and the cluster is unregistered. Nothing else
 // than the matcher can withdraw it; a delivery whose set is there is left to that set, and its removal guard.
 func TestUnregisteredWithoutASet(t *testing.T) {
 	for name, gone := range map[string]bool{"Gone": true, "There": false} {

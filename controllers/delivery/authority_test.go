@@ -47,7 +47,7 @@ func forged(namespace, set string, change func(*hubv1.AddonDelivery)) *hubv1.Add
 	return d
 }
 
-// TestForgedDelivery: whoever may create AddonDeliveries gets no kubeconfig by one that the set's controller would not have made, nothing of it
+// TestForgedDelivery: a user who may create AddonDeliveries gets no kubeconfig by one that the set's controller would not have made, nothing of it
 // comes to the cluster, and nobody else's add-ons leave.
 func TestForgedDelivery(t *testing.T) {
 	mine := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "mine", UID: "uid-mine"}}

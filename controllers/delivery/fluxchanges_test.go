@@ -62,7 +62,7 @@ func TestFluxChanges(t *testing.T) {
 			t.Errorf("%s: wakes the controller: %t, want %t", step.what, got, step.want)
 		}
 		at = step.to
-		// What wakes nobody at its end must look the same in its middle, or a controller that looks just then sees it on its way for ever.
+		// What wakes no controller at its end must look the same in its middle, or a controller that looks just then sees it on its way for ever.
 		if s := seen.settled(at.UID, fluxstate.Of(at)); !step.want && s.Ready == metav1.ConditionUnknown && step.ready {
 			t.Errorf("%s: looked at just then, it is not Ready", step.what)
 		}

@@ -164,7 +164,7 @@ func TestMirrorGoesOnce(t *testing.T) {
 	}
 }
 
-// TestMirrorChanges: the controller looks at a mirror that somebody edits or deletes, and at no other Secret.
+// TestMirrorChanges: the controller looks at a mirror that a user edits or deletes, and at no other Secret.
 func TestMirrorChanges(t *testing.T) {
 	secret := func(change func(*metav1.PartialObjectMetadata)) client.Object {
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{

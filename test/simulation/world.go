@@ -290,17 +290,18 @@ func (w *World) noticed(write apiserver.Write) {
 	}
 }
 
-// changesHands is called after every write. What a Flux object has brought belongs to the set that has the object
-// now, whether or not Flux has reconciled it since.
+// changesHands is called after every write. What a Flux object has brought belongs to the set and the add-on that have the
+// object now, whether or not Flux has reconciled it since.
 func (w *World) changesHands(write apiserver.Write) {
-	if !isFlux(write.Key) || write.Old == nil || write.New == nil || setNameOf(write.Old) == setNameOf(write.New) {
+	if !isFlux(write.Key) || write.Old == nil || write.New == nil || setNameOf(write.Old) == setNameOf(write.New) &&
+		apiserver.Label(write.Old, hubv1.AddonLabel) == apiserver.Label(write.New, hubv1.AddonLabel) {
 		return
 	}
 	for _, c := range w.clusters {
 		passes := false
 		for _, work := range c.workloads {
 			if work.ownerUID == nested(write.New, "metadata", "uid") {
-				work.set, passes = setNameOf(write.New), true
+				work.set, work.addon, passes = setNameOf(write.New), apiserver.Label(write.New, hubv1.AddonLabel), true
 			}
 		}
 		if passes {

@@ -21,6 +21,7 @@ type place struct {
 // document reads a ConfigMap or Secret that a set refers to. For a Secret it keeps only the names of the keys, and
 // whether it contains CustomResourceDefinitions.
 func (g *gatherer) document(namespace string, ref render.Ref) (render.Document, error) {
+	namespace, ref = ref.In(namespace)
 	at := place{namespace, ref}
 	if doc, ok := g.documents[at]; ok {
 		return doc, nil
@@ -49,7 +50,7 @@ func (g *gatherer) configMap(name types.NamespacedName) (render.Document, error)
 	if err := g.Client.Get(g.ctx, name, m); err != nil {
 		return render.Document{}, err
 	}
-	return render.ConfigMap(m.Data), nil
+	return render.ConfigMap(m.Annotations, m.Data), nil
 }
 
 // secret keeps nothing of the Secret's content but which objects it holds.
@@ -58,7 +59,7 @@ func (g *gatherer) secret(name types.NamespacedName) (render.Document, error) {
 	if err := g.Client.Get(g.ctx, name, s); err != nil {
 		return render.Document{}, err
 	}
-	doc := render.Secret(s.Labels, s.Type, s.Data)
+	doc := render.Secret(s.Labels, s.Annotations, s.Type, s.Data)
 	doc.Version = s.ResourceVersion
 	return doc, nil
 }

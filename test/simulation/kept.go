@@ -9,8 +9,8 @@ import (
 	"time"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/guard"
+	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 

@@ -14,6 +14,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
@@ -100,6 +101,7 @@ func (w *World) checkRest() {
 	w.checkDelivered()
 	w.checkLeft()
 	w.checkMirrors()
+	w.checkCopies()
 	w.checkTeams()
 	w.checkStatuses()
 }
@@ -361,7 +363,7 @@ func (w *World) toldBy(c *cluster, work *workload, words ...string) bool {
 // checkMirrors: a mirror is as new as its source.
 func (w *World) checkMirrors() {
 	for _, o := range w.server.List(kinds["Secret"].GroupKind(), "") {
-		if apiserver.Label(o, hubv1.MirrorLabel) == "" {
+		if label := apiserver.Label(o, hubv1.MirrorLabel); label == "" || label == identity.CopyMirror {
 			continue
 		}
 		key, _ := index.Registration(fmt.Sprint(nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation)))

@@ -111,11 +111,15 @@ func wrong(s string) []string {
 	return out
 }
 
-// TestPlain: no page for users has a long sentence, a long paragraph, a full cell or a removed word.
+// TestPlain: no page for users, and no decision, has a long sentence, a long paragraph, a full cell or a removed word.
 func TestPlain(t *testing.T) {
-	files, err := filepath.Glob("*.md")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, pattern := range []string{"*.md", "adr/*.md", "../CONTRIBUTING.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: no pages (%v)", pattern, err)
+		}
+		files = append(files, found...)
 	}
 	for _, page := range append(files, "../README.md", "../examples/README.md") {
 		if slices.Contains(contributors, page) {

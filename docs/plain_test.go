@@ -23,7 +23,7 @@ const (
 var notYet []string
 
 // contributors has the pages that users do not read, but who builds or reviews the hub, and those that are generated.
-var contributors = []string{"api.md", "development.md", "performance.md", "scale-arithmetic.md", "simulation.md", "threat-model.md"}
+var contributors = []string{"api.md", "performance.md", "scale-arithmetic.md", "threat-model.md"}
 
 // removed has words that users met before anything explained them, and others in which nobody knows who does something. A mirror of images is
 // one to everybody.

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -265,7 +266,11 @@ func (w *World) taken(c *cluster, cl claim) bool {
 		if w.scope(work.namespace()) != w.scope(cl.set.namespace) {
 			continue // it is in a namespace of its own
 		}
-		same := a.fits(work) || a.movedFrom == "" && work.name == releaseName(a.name, cmp.Or(a.release, a.name)) // whatever its chart
+		called := a.name
+		if a.movedFrom != "" {
+			called = path.Base(a.movedFrom) // by which it had its release
+		}
+		same := a.fits(work) || work.name == releaseName(called, cmp.Or(a.release, called)) // whatever its chart
 		if a.form == "helm" && strings.HasPrefix(work.name, "helm:") && work.addon != a.name && same && w.lives(work.ownerUID) &&
 			w.wanted(c, work) {
 			return true

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
@@ -76,6 +79,7 @@ func TestClusterAPI(t *testing.T) {
 	step(t, "add-ons arrive when the control plane is initialized, and not before", f.initialized)
 	step(t, "both versions read alike", f.bothVersions)
 	step(t, "the kubeconfig is rotated", f.rotated)
+	step(t, "an add-on reads a Secret beside the Cluster", f.values)
 	step(t, "the Cluster is paused", f.paused)
 	step(t, "clusterctl moves it", f.moved)
 	step(t, "variables of a topology", f.topology)
@@ -239,6 +243,63 @@ func (f *capiFleet) rotated(t *testing.T) {
 	f.paint(t, "green")
 	soon(t, "a change arrives with the new ones", func() error { return f.delivered(ctx, f.one, "c1", "green") })
 	soon(t, "the registration is Ready", func() error { return f.ready(ctx, "c1") })
+}
+
+// besideSet gives the chart a value from a Secret that lies beside each Cluster.
+const besideSet = `
+apiVersion: chandler.dev/v1alpha1
+kind: AddonSet
+metadata: {name: ca-beside, namespace: flux-system}
+spec:
+  clusterSelector: {matchLabels: {via: plain}}
+  rollout: {strategy: AllAtOnce}
+  sources: [{name: charts, kind: HelmRepository, spec: {url: $CHARTS}}]
+  addons:
+    - name: ca-beside
+      helmRelease:
+        interval: 1h
+        chart: {spec: {chart: settings, sourceRef: {name: charts}}}
+        valuesFrom: [{kind: Secret, name: << cluster.name >>-database, valuesKey: password, targetPath: color, from: Cluster}]
+`
+
+// values has a chart read a Secret of the Cluster's namespace, as Cluster API's providers and external-secrets write them.
+func (f *capiFleet) values(t *testing.T) {
+	ctx := t.Context()
+	apply(t, f.Client, strings.ReplaceAll(besideSet, "$CHARTS", f.charts.URL()))
+	d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system",
+		Name: identity.Delivery("ca-beside", client.ObjectKey{Namespace: "c1", Name: "c1"})}}
+	soon(t, "the delivery says that nothing is shared", func() error {
+		if err := f.Client.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
+			return err
+		}
+		const want = `no Secret "c1-database" in namespace "c1", where the cluster is registered, is shared with namespace "flux-system"`
+		if len(d.Status.Addons) != 1 || !strings.Contains(d.Status.Addons[0].Message, want) {
+			return fmt.Errorf("it says %+v", d.Status.Addons)
+		}
+		return nil
+	})
+	s := secret("c1", "c1-database", map[string][]byte{"password": []byte("first"), "host": []byte("db.example.org")})
+	check(t, f.Client.Create(ctx, s))
+	original := capiObject("v1", "Secret", "c1")
+	original.SetName(s.Name)
+	check(t, patched(original, `{"metadata":{"annotations":{"chandler.dev/share-with":"flux-system"}}}`)(ctx, f.Client))
+	soon(t, "the value arrives on the cluster", func() error { return wantData(ctx, f.one, "ca-beside", "ca-beside", "color", "first") })
+	copied := secret("flux-system", identity.Copy("chandler", client.ObjectKey{Namespace: "c1", Name: "c1"}, "ca-beside", "Secret", "c1-database"), nil)
+	check(t, f.Client.Get(ctx, client.ObjectKeyFromObject(copied), copied))
+	if len(copied.Data) != 1 || string(copied.Data["password"]) != "first" {
+		t.Errorf("the copy has the keys %v", slices.Collect(maps.Keys(copied.Data)))
+	}
+	check(t, patched(original, `{"stringData":{"password":"second"}}`)(ctx, f.Client))
+	soon(t, "a rotated value arrives by itself", func() error { return wantData(ctx, f.one, "ca-beside", "ca-beside", "color", "second") })
+	check(t, patched(original, `{"metadata":{"annotations":{"chandler.dev/share-with":null}}}`)(ctx, f.Client))
+	soon(t, "the copy goes when its original is not shared any more", func() error { return wantGone(ctx, f.Client, copied) })
+	check(t, wantData(ctx, f.one, "ca-beside", "ca-beside", "color", "second"))
+	check(t, patched(original, `{"metadata":{"annotations":{"chandler.dev/share-with":"flux-system"}}}`)(ctx, f.Client))
+	soon(t, "and comes again with it", func() error { return f.Client.Get(ctx, client.ObjectKeyFromObject(copied), copied) })
+	check(t, f.Client.Delete(ctx, addonSet("flux-system", "ca-beside")))
+	soon(t, "the copy goes with the set", func() error {
+		return errors.Join(wantGone(ctx, f.Client, copied), wantNoConfigMap(ctx, f.one, "ca-beside", "ca-beside"))
+	})
 }
 
 func (f *capiFleet) paused(t *testing.T) {

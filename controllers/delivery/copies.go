@@ -49,7 +49,8 @@ func (r *Reconciler) copies(ctx context.Context, c *cluster) error {
 	}
 	for i := range there {
 		if c.dropsCopy(&there[i]) {
-			ctrl.LoggerFrom(ctx).Info("nothing reads a copy any more", logkey.Object, there[i].Kind+" "+client.ObjectKeyFromObject(&there[i]).String())
+			name := there[i].Kind + " " + client.ObjectKeyFromObject(&there[i]).String()
+			ctrl.LoggerFrom(ctx).Info("nothing reads a copy any more", logkey.Object, name)
 			errs = append(errs, apply.Delete(ctx, r.Client, &there[i]))
 		}
 	}

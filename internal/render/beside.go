@@ -44,8 +44,8 @@ func SharedWith(annotations map[string]string) []string {
 // that is not there counts as one that is not shared: the author of a set is not told of what others have.
 func (r *renderer) beside(path string, ref Ref) (doc Document, as string, known bool, err error) {
 	if what := validation.IsDNS1123Subdomain(ref.Name); len(what) > 0 { // a client refuses to ask for such a name
-		return Document{}, "", false, compile.Error{Path: path, Message: fmt.Sprintf("the name is %q, which no object can be called: %s", ref.Name,
-			what[0])}
+		return Document{}, "", false, compile.Error{Path: path,
+			Message: fmt.Sprintf("the name is %q, which no object can be called: %s", ref.Name, what[0])}
 	}
 	at := r.t.Registration.Namespace
 	if at == r.t.Namespace {
@@ -80,8 +80,8 @@ func (r *renderer) referTo(path string, ref Ref) (doc Document, known bool, err 
 func (r *renderer) absent(path, kind, name string, beside bool) error {
 	text := fmt.Sprintf("%s %q is not in namespace %q; make it, or write optional: true", kind, name, r.t.Namespace)
 	if beside && r.t.Registration.Namespace != r.t.Namespace {
-		text = fmt.Sprintf("no %s %q in namespace %q, where the cluster is registered, is shared with namespace %q; its owner shares it by annotation "+
-			"%s: %s, or write optional: true", kind, name, r.t.Registration.Namespace, r.t.Namespace, hubv1.ShareAnnotation, r.t.Namespace)
+		text = fmt.Sprintf("no %s %q in namespace %q, where the cluster is registered, is shared with namespace %q; its owner shares it by "+
+			"annotation %s: %s, or write optional: true", kind, name, r.t.Registration.Namespace, r.t.Namespace, hubv1.ShareAnnotation, r.t.Namespace)
 	}
 	return compile.Error{Path: path, Absent: true, Message: text}
 }

@@ -94,7 +94,8 @@ type release struct {
 }
 
 // manifests returns the releases that deliver plain objects, and the part that their bodies share, and the copies that
-// both read. There is one release, and a second one for CustomResourceDefinitions if there are any. A definition is never in the first: if it
+// both read. There is one release, and a second one for CustomResourceDefinitions if there are any.
+// A definition is never in the first: if it
 // had to change from one release to the other, Helm would delete it, and with it all its objects.
 func (r *renderer) manifests(a *compile.Addon, body map[string]any) ([]release, map[string]any, []Copy, error) {
 	if r.t.Chart.URL == "" {

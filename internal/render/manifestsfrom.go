@@ -63,12 +63,6 @@ func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (*contents,
 		if !known {
 			continue
 		}
-		if !doc.Found && !s.Optional {
-			return nil, r.absent(path, s.Kind, s.Name, s.From != "")
-		}
-		if s.Key != "" && doc.Found && !s.Optional && !slices.Contains(doc.Keys, s.Key) {
-			return nil, fmt.Errorf("%s: %s %q has no key %q; %s", path, s.Kind, s.Name, s.Key, hasKeys(doc.Keys, s.Key))
-		}
 		keys := doc.Keys
 		if s.Key != "" {
 			keys = []string{s.Key}
@@ -96,10 +90,19 @@ func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (*contents,
 func (r *renderer) manifestsSource(path string, s fluxspec.ManifestsSource) (doc Document, as string, known bool, err error) {
 	ref := Ref{Kind: s.Kind, Name: s.Name}
 	if s.From == fluxspec.FromCluster {
-		return r.beside(path, ref)
+		doc, as, known, err = r.beside(path, ref)
+	} else {
+		doc, known, err = r.referTo(path, ref)
+		as = s.Name
 	}
-	doc, known, err = r.referTo(path, ref)
-	return doc, s.Name, known, err
+	switch {
+	case err != nil || !known || s.Optional:
+	case !doc.Found:
+		err = r.absent(path, s.Kind, s.Name, s.From != "")
+	case s.Key != "" && !slices.Contains(doc.Keys, s.Key):
+		err = fmt.Errorf("%s: %s %q has no key %q; %s", path, s.Kind, s.Name, s.Key, hasKeys(doc.Keys, s.Key))
+	}
+	return doc, as, known, err
 }
 
 // copySecret has the chart make a Secret with the content of another one. What is not text would come out as something else. What

@@ -131,7 +131,7 @@ type renderer struct {
 	configMaps []Layer
 	// cluster are the layers of the cluster's own variables, the weakest first, and besides those of them that lie beside the cluster.
 	cluster, besides []Layer
-	overlays   []*compile.Overlay
+	overlays         []*compile.Overlay
 	// overrides are the indices in Input.Overrides of the overrides that have not ended.
 	overrides []int
 	sources   map[string]*Shared // those that have been evaluated: no variable of the cluster has a say in them

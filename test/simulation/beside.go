@@ -52,7 +52,8 @@ func readsValues() []any {
 		"optional": true, "from": "Cluster"}}
 }
 
-// noteShared is called after every write, and notes until when a cluster's values are shared: what the hub has just read may be written yet.
+// noteShared is called after every write, and notes until when a cluster's values are shared: what the hub has just read may yet be
+// written.
 func (w *World) noteShared(write apiserver.Write) {
 	if write.Key.Kind != "Secret" || write.Old == nil || !slices.Contains(sharedWith(write.Old), "flux-system") {
 		return

@@ -154,7 +154,8 @@ var start = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 func newWorld() *World {
 	w := &World{
 		clock: testclock.NewFakeClock(start), scheme: scheme(), config: flags(), sets: map[string]*set{},
-		teams: map[string]*team{}, tokens: map[string]issued{}, sharedUntil: map[apiserver.Key]time.Time{}, approvals: map[apiserver.Key]approval{}, heldAtRest: map[apiserver.Key][]string{},
+		teams: map[string]*team{}, tokens: map[string]issued{}, sharedUntil: map[apiserver.Key]time.Time{},
+		approvals: map[apiserver.Key]approval{}, heldAtRest: map[apiserver.Key][]string{},
 		broken: map[string]bool{}, bad: map[string]*bad{},
 		rolls: map[apiserver.Key]*rolling{},
 		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}, begun: map[apiserver.Key]int64{},

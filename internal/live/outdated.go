@@ -82,10 +82,7 @@ func (u *Upstream) forbidden(err error, format string, args ...any) error {
 // reach returns how far the sets of a namespace reach, which says too what they may do.
 func (u *Upstream) reach(ctx context.Context, namespace string) (match.Reach, error) {
 	platform := u.Reader.Hub.IsPlatform
-	if platform(namespace) {
-		return match.Reach{Namespace: namespace, Platform: true}, nil
-	}
-	if !u.teams {
+	if !u.teams && !platform(namespace) {
 		list := &hubv1.TeamList{}
 		if err := u.forbidden(u.Reader.Client.List(ctx, list), "the Teams: sets of their namespaces count as those of nobody"); err != nil {
 			return match.Reach{}, err

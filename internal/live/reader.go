@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,8 +28,6 @@ type Reader struct {
 	Client client.Client
 	// Hub is the hub's configuration; see Ask.
 	Hub hubconfig.Shared
-	// Own is a namespace that is read too if the caller may not read all of them; it may be empty.
-	Own string
 }
 
 // Connect returns a client for the hub's API server, with what Reach returns. It has no cache, because a command reads each object once.
@@ -45,35 +41,17 @@ func Connect(config *rest.Config) (client.WithWatch, error) {
 	return c, nil
 }
 
-// Ask fills in Hub with the configuration that the hub publishes in its namespace. flags were made by Hub's own
-// methods; a flag that the user has set keeps its value. If the hub publishes nothing, or the caller may not read it,
-// the defaults apply.
-func (r *Reader) Ask(ctx context.Context, namespace string, flags *pflag.FlagSet) error {
-	published := &corev1.ConfigMap{}
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: hubconfig.ConfigMapName}, published)
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-		return fmt.Errorf("read ConfigMap %s/%s: %w", namespace, hubconfig.ConfigMapName, err)
-	}
-	if err := hubconfig.Adopt(flags, published.Data); err != nil {
-		return fmt.Errorf("ConfigMap %s/%s: %w", namespace, hubconfig.ConfigMapName, err)
-	}
-	if err := r.Hub.TakeRegistrationRules(published.Data); err != nil {
-		return fmt.Errorf("ConfigMap %s/%s: %w", namespace, hubconfig.ConfigMapName, err)
-	}
-	return r.Hub.Complete(namespace)
-}
-
 // ErrNoHub: an API server has no kinds of ours.
 var ErrNoHub = errors.New("it is not a Chandler hub")
 
 // ErrSeveral: a name is that of several objects.
 var ErrSeveral = errors.New("the name is not enough")
 
-// several is ErrSeveral with its own text.
-type several string
+// Several is ErrSeveral with its own text.
+type Several string
 
-func (s several) Error() string        { return string(s) }
-func (s several) Is(target error) bool { return target == ErrSeveral }
+func (s Several) Error() string        { return string(s) }
+func (s Several) Is(target error) bool { return target == ErrSeveral }
 
 // ErrWrong: what is asked for contradicts itself, or is no name, whatever there is on the hub.
 var ErrWrong = errors.New("the question is wrong")
@@ -84,8 +62,8 @@ type wrong string
 func (w wrong) Error() string        { return string(w) }
 func (w wrong) Is(target error) bool { return target == ErrWrong }
 
-// maxNames is how many names an error lists.
-const maxNames = 20
+// MaxNames is how many names an error lists.
+const MaxNames = 20
 
 // Find returns the registration with a name, or namespace/name. An empty namespace means all.
 func (r *Reader) Find(ctx context.Context, name, namespace string) (*hubv1.ClusterRegistration, error) {
@@ -167,10 +145,10 @@ func choose(all []string, of kindOfObject, name, namespace string) (int, error) 
 	case len(candidates) == 1:
 		return at, nil
 	case len(candidates) > 1:
-		return 0, several(fmt.Sprintf("there are %d %ss called %q: %s; write one of these, or -n NAMESPACE", len(candidates), of.word, name,
-			status.List(candidates, maxNames)))
+		return 0, Several(fmt.Sprintf("there are %d %ss called %q: %s; write one of these, or -n NAMESPACE", len(candidates), of.word, name,
+			status.List(candidates, MaxNames)))
 	case len(all) == 0:
 		return 0, fmt.Errorf("there is no %s %s: %s, or leave out the namespace to look in all", of.kind, where, of.advice)
 	}
-	return 0, fmt.Errorf("there is no %s %q %s; there are %s", of.word, name, where, status.List(all, maxNames))
+	return 0, fmt.Errorf("there is no %s %q %s; there are %s", of.word, name, where, status.List(all, MaxNames))
 }

@@ -14,14 +14,13 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/hub"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
 	"github.com/chandler-hub/chandler/internal/doctor"
-	"github.com/chandler-hub/chandler/internal/live"
 )
 
 // Options are the flags of `chandler doctor`.
 type Options struct {
 	hub.Connection
 	terminal.Streams
-	At     live.Examination
+	At     Examination
 	Output command.Format
 }
 
@@ -54,7 +53,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	facts, err := live.Examine(ctx, config, o.At)
+	facts, err := examine(ctx, config, o.At)
 	if err != nil {
 		return exit.Wrong(err)
 	}

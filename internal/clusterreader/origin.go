@@ -7,9 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandler-hub/chandler/internal/origin"
@@ -26,10 +23,7 @@ func (g *gatherer) origin() error {
 		g.in.NoOrigin = "which the hub does not know: " + err.Error()
 		return nil //nolint:nilerr // told in the report
 	}
-	mapping, err := g.Client.RESTMapper().RESTMapping(kind.GroupKind)
-	if err == nil {
-		g.in.Origin, err = g.readOrigin(kind, mapping, types.NamespacedName{Namespace: g.in.Registration.Namespace, Name: ref.Name})
-	}
+	g.in.Origin, err = g.Origin(g.ctx, kind, types.NamespacedName{Namespace: g.in.Registration.Namespace, Name: ref.Name})
 	switch {
 	case err == nil:
 	case meta.IsNoMatchError(err):
@@ -42,23 +36,4 @@ func (g *gatherer) origin() error {
 		return fmt.Errorf("read the origin, %s %s/%s: %w", ref.Kind, g.in.Registration.Namespace, ref.Name, err)
 	}
 	return nil
-}
-
-// readOrigin reads an origin in the version that the API server prefers; of a Secret only the metadata.
-func (g *gatherer) readOrigin(kind origin.Kind, mapping *meta.RESTMapping, name types.NamespacedName) (*unstructured.Unstructured, error) {
-	if kind.GroupKind != origin.Secret.GroupKind {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(mapping.GroupVersionKind)
-		if err := g.Client.Get(g.ctx, name, u); err != nil {
-			return nil, err
-		}
-		return u, nil
-	}
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(mapping.GroupVersionKind)
-	if err := g.Client.Get(g.ctx, name, m); err != nil {
-		return nil, err
-	}
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
-	return &unstructured.Unstructured{Object: object}, err
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,27 +64,31 @@ func (f *Fleet) note(format string, args ...any) {
 	}
 }
 
-// list lists a kind in all namespaces. What a fleet cannot do without is an error, and a note otherwise.
-func (f *Fleet) list(what string, list client.ObjectList, needed bool, opts ...client.ListOption) (ok bool, err error) {
-	err = f.reader.Client.List(f.ctx, list, opts...)
+// list lists a kind in all namespaces.
+func (f *Fleet) list(what string, list client.ObjectList, needed bool, opts ...client.ListOption) error {
+	return f.listed(what, needed, f.reader.Client.List(f.ctx, list, opts...))
+}
+
+// listed says why a kind could not be listed. What a fleet cannot do without is an error, and a note otherwise.
+func (f *Fleet) listed(what string, needed bool, err error) error {
 	switch {
 	case err == nil:
-		return true, nil
+		return nil
 	case meta.IsNoMatchError(err) && needed:
-		return false, fmt.Errorf("this API server has no %s, so %w: choose another one by --context or --kubeconfig", what, live.ErrNoHub)
+		return fmt.Errorf("this API server has no %s, so %w: choose another one by --context or --kubeconfig", what, live.ErrNoHub)
 	case meta.IsNoMatchError(err):
-		return false, nil
+		return nil
 	case apierrors.IsForbidden(err) && !needed:
 		f.note("you may not list the %s: what expressions make of them may be otherwise on the hub", what)
-		return false, nil
+		return nil
 	}
-	return false, fmt.Errorf("list the %s of all namespaces: %w", what, err)
+	return fmt.Errorf("list the %s of all namespaces: %w", what, err)
 }
 
 // sets leaves out those that the hub makes for Teams: they follow from the Teams.
 func (f *Fleet) sets() error {
 	list := &hubv1.AddonSetList{}
-	_, err := f.list("AddonSets", list, true)
+	err := f.list("AddonSets", list, true)
 	for i := range list.Items {
 		s := &list.Items[i]
 		if name := s.Labels[hubv1.TeamLabel]; name != "" && s.Name == team.SetName(name) {
@@ -98,7 +101,7 @@ func (f *Fleet) sets() error {
 
 func (f *Fleet) teams() error {
 	list := &hubv1.TeamList{}
-	_, err := f.list("Teams", list, true)
+	err := f.list("Teams", list, true)
 	for i := range list.Items {
 		t := &list.Items[i]
 		f.Objects = append(f.Objects, preview.Object{File: file, Kind: preview.TeamKind, Namespace: t.Namespace, Name: t.Name, Team: t})
@@ -108,7 +111,7 @@ func (f *Fleet) teams() error {
 
 func (f *Fleet) registrations() error {
 	list := &hubv1.ClusterRegistrationList{}
-	_, err := f.list("ClusterRegistrations", list, true)
+	err := f.list("ClusterRegistrations", list, true)
 	for i := range list.Items {
 		r := &list.Items[i]
 		f.Objects = append(f.Objects, preview.Object{File: file, Kind: preview.RegistrationKind, Namespace: r.Namespace, Name: r.Name,
@@ -143,53 +146,28 @@ func (f *Fleet) origins() error {
 }
 
 func (f *Fleet) originsOf(kind origin.Kind, named map[types.NamespacedName]bool) error {
-	mapping, err := f.reader.Client.RESTMapper().RESTMapping(kind.GroupKind)
-	if meta.IsNoMatchError(err) {
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("look for %s: %w", kind.Kind, err)
+	what, opts := kind.Kind+"s", []client.ListOption(nil)
+	if kind == origin.Secret {
+		what = "metadata of Secrets"
+		if !f.reader.Hub.Origins.HasRules(kind) { // a rule registers those that have no label
+			opts = append(opts, client.HasLabels{hubv1.RegisterLabel})
+		}
 	}
-	gvk := mapping.GroupVersionKind
-	gvk.Kind += "List"
-	take := func(u *unstructured.Unstructured) {
+	found, err := f.reader.Origins(f.ctx, kind, opts...)
+	for _, u := range found {
 		if named[client.ObjectKeyFromObject(u)] {
 			f.Objects = append(f.Objects, preview.Object{File: file, Kind: kind.GroupKind, Namespace: u.GetNamespace(), Name: u.GetName(),
 				Origin: u})
 		}
 	}
-	if kind.GroupKind != origin.Secret.GroupKind {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(gvk)
-		_, err := f.list(kind.Kind+"s", list, false)
-		for i := range list.Items {
-			take(&list.Items[i])
-		}
-		return err
-	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(gvk)
-	var labelled []client.ListOption
-	if !f.reader.Hub.Origins.HasRules(kind) { // a rule registers those that have no label
-		labelled = append(labelled, client.HasLabels{hubv1.RegisterLabel})
-	}
-	_, err = f.list("metadata of Secrets", list, false, labelled...)
-	for i := range list.Items {
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&list.Items[i])
-		if err != nil {
-			return fmt.Errorf("read the metadata of a Secret: %w", err)
-		}
-		u := &unstructured.Unstructured{Object: object}
-		u.SetGroupVersionKind(mapping.GroupVersionKind)
-		take(u)
-	}
-	return err
+	return f.listed(what, false, err)
 }
 
 // namespaces reads those that say whether Secrets may register clusters there.
 func (f *Fleet) namespaces() error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
-	_, err := f.list("Namespaces", list, false, client.HasLabels{hubv1.RegisterSecretsLabel})
+	err := f.list("Namespaces", list, false, client.HasLabels{hubv1.RegisterSecretsLabel})
 	for i := range list.Items {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
 		u.SetName(list.Items[i].Name)

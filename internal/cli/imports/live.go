@@ -12,9 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -76,33 +74,15 @@ func (o *Options) handWritten(ctx context.Context) (in folding.Input, notes []st
 
 // origins reads the metadata of all origins of a kind. That is enough: a set that is imported reads no origin.
 func (o *Options) origins(ctx context.Context, kind origin.Kind) (found []*unstructured.Unstructured, note string, err error) {
-	mapping, err := o.Client.RESTMapper().RESTMapping(kind.GroupKind)
-	if meta.IsNoMatchError(err) {
+	found, err = o.Reader.OriginMetadata(ctx, kind)
+	switch {
+	case meta.IsNoMatchError(err):
 		return nil, "", nil
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("find the %ss: %w", kind.Kind, err)
-	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(mapping.GroupVersionKind)
-	switch err := o.Client.List(ctx, list); {
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Sprintf("you may not list the %ss of all namespaces: their labels are not known, and which object a cluster comes from "+
 			"is taken from the names", kind.Kind), nil
 	case err != nil:
 		return nil, "", fmt.Errorf("list the %ss of all namespaces: %w", kind.Kind, err)
-	}
-	for i := range list.Items {
-		m := &list.Items[i]
-		m.SetManagedFields(nil)
-		delete(m.Annotations, corev1.LastAppliedConfigAnnotation) // holds the data of a Secret
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
-		if err != nil {
-			return nil, "", fmt.Errorf("read %s %s: %w", kind.Kind, client.ObjectKeyFromObject(m), err)
-		}
-		u := &unstructured.Unstructured{Object: object}
-		u.SetGroupVersionKind(mapping.GroupVersionKind)
-		found = append(found, u)
 	}
 	return found, "", nil
 }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,7 +47,7 @@ type trial struct {
 	namespaces map[string]map[string]string
 	clusters   map[types.NamespacedName]bool
 	byName     map[types.NamespacedName]*hubv1.ClusterRegistration
-	byOrigin   map[string]*hubv1.ClusterRegistration
+	byOrigin   map[place]*hubv1.ClusterRegistration
 }
 
 // run returns what becomes of all that a rule matches.
@@ -88,7 +87,7 @@ func (t *trial) run(ctx context.Context) ([]ruled, error) {
 // surroundings reads what decides about origins beside themselves.
 func (t *trial) surroundings(ctx context.Context) error {
 	t.namespaces, t.clusters = map[string]map[string]string{}, map[types.NamespacedName]bool{}
-	t.byName, t.byOrigin = map[types.NamespacedName]*hubv1.ClusterRegistration{}, map[string]*hubv1.ClusterRegistration{}
+	t.byName, t.byOrigin = map[types.NamespacedName]*hubv1.ClusterRegistration{}, map[place]*hubv1.ClusterRegistration{}
 	namespaces := &metav1.PartialObjectMetadataList{}
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
 	err := t.Client.List(ctx, namespaces, client.HasLabels{hubv1.RegisterSecretsLabel})
@@ -123,50 +122,31 @@ func (t *trial) surroundings(ctx context.Context) error {
 func (t *trial) registered(reg *hubv1.ClusterRegistration) {
 	t.byName[client.ObjectKeyFromObject(reg)] = reg
 	if ref := reg.Spec.OriginRef; ref != nil {
-		t.byOrigin[originKey(reg.Namespace, *ref)] = reg
+		t.byOrigin[place{reg.Namespace, *ref}] = reg
 	}
 }
 
-func originKey(namespace string, ref hubv1.OriginReference) string {
-	return ref.APIGroup + "/" + ref.Kind + "/" + namespace + "/" + ref.Name
+// place is an origin and its namespace.
+type place struct {
+	namespace string
+	hubv1.OriginReference
 }
 
-// list lists the objects of a kind, of Secrets the metadata. There are none of a kind that is not installed.
+// list lists the origins of a kind. There are none of a kind that is not installed.
 func (t *trial) list(ctx context.Context, kind origin.Kind) ([]*unstructured.Unstructured, error) {
-	mapping, err := t.Client.RESTMapper().RESTMapping(kind.GroupKind)
-	if meta.IsNoMatchError(err) {
+	found, err := t.Origins(ctx, kind, client.InNamespace(t.namespace))
+	switch {
+	case meta.IsNoMatchError(err):
 		if t.policy.HasRules(kind) && kind != origin.ClusterAPI {
 			t.notes = append(t.notes, fmt.Sprintf("kind %s is not installed", kind.GroupKind))
 		}
 		return nil, nil
-	} else if err != nil {
-		return nil, fmt.Errorf("look for %s: %w", kind.Kind, err)
-	}
-	var list client.ObjectList = &unstructured.UnstructuredList{}
-	if kind == origin.Secret {
-		list = &metav1.PartialObjectMetadataList{}
-	}
-	list.GetObjectKind().SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := t.Client.List(ctx, list, client.InNamespace(t.namespace)); err != nil {
-		if apierrors.IsForbidden(err) && t.namespace == "" {
-			err = fmt.Errorf("%w; write -n NAMESPACE for a namespace that you may read", err)
-		}
+	case apierrors.IsForbidden(err) && t.namespace == "":
+		return nil, fmt.Errorf("list the %ss: %w; write -n NAMESPACE for a namespace that you may read", kind.Kind, err)
+	case err != nil:
 		return nil, fmt.Errorf("list the %ss: %w", kind.Kind, err)
 	}
-	var out []*unstructured.Unstructured
-	err = meta.EachListItem(list, func(one runtime.Object) error {
-		u, ok := one.(*unstructured.Unstructured)
-		if !ok {
-			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(one)
-			if err != nil {
-				return err
-			}
-			u = &unstructured.Unstructured{Object: content}
-		}
-		out = append(out, u)
-		return nil
-	})
-	return out, err
+	return found, nil
 }
 
 // one says what becomes of an origin.
@@ -187,7 +167,7 @@ func (t *trial) one(ctx context.Context, kind origin.Kind, obj *unstructured.Uns
 	if out.result != "" {
 		return out, nil
 	}
-	reg, result := t.place(kind, key, verdict)
+	reg, result := t.registration(kind, key, verdict)
 	if out.result = result; reg == nil {
 		return out, nil
 	}
@@ -201,10 +181,10 @@ func (t *trial) one(ctx context.Context, kind origin.Kind, obj *unstructured.Uns
 	return out, nil
 }
 
-// place returns the registration that an origin has or gets, and what to say of it; nil if both names are taken.
-func (t *trial) place(kind origin.Kind, key types.NamespacedName, verdict origin.Verdict) (*hubv1.ClusterRegistration, string) {
+// registration returns the one that an origin has or gets, and what to say of it; nil if both names are taken.
+func (t *trial) registration(kind origin.Kind, key types.NamespacedName, verdict origin.Verdict) (*hubv1.ClusterRegistration, string) {
 	ref := kind.Reference(key.Name)
-	if reg := t.byOrigin[originKey(key.Namespace, ref)]; reg != nil {
+	if reg := t.byOrigin[place{key.Namespace, ref}]; reg != nil {
 		return reg, "is registered as " + reg.Name
 	}
 	first := verdict.RegistrationName(key.Name)

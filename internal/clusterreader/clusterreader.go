@@ -123,7 +123,7 @@ func (g *gatherer) clusterKey() string {
 }
 
 // deliveries reads the deliveries to the cluster, by its name and not by its cluster key: with a wrong --hub-id, the
-// key would find nothing, and nobody would notice.
+// key would find nothing, without a word.
 func (g *gatherer) deliveries() error {
 	reg := g.in.Registration
 	list := &hubv1.AddonDeliveryList{}

@@ -291,7 +291,7 @@ func TestReadAnotherHubs(t *testing.T) {
 	holds(t, strings.Join(in.Notes, "\n"), `are those of a hub with another id than "another"`)
 }
 
-// TestReadLittle explains as much as somebody may read.
+// TestReadLittle explains as much as the caller may read.
 func TestReadLittle(t *testing.T) {
 	s, reg := fleet(t)
 	reg.Spec.OriginRef = &hubv1.OriginReference{APIGroup: "cluster.x-k8s.io", Kind: "Cluster", Name: "a"}

@@ -21,7 +21,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// Own returns the clusters that the AddonDeliveries of a namespace go to, for who may not read their ClusterRegistrations, as a
+// Own returns the clusters that the AddonDeliveries of a namespace go to, for a caller who may not read their ClusterRegistrations, as a
 // Team's people may not. Each has its namespace and name, and how what is delivered from there stands. cluster is NAME, NAMESPACE/NAME, or
 // empty for all.
 func Own(ctx context.Context, c client.WithWatch, namespace, cluster string) ([]hubv1.ClusterRegistration, error) {
@@ -78,7 +78,7 @@ func addDelivery(reg *hubv1.ClusterRegistration, d *hubv1.AddonDelivery) {
 	}
 }
 
-// ReadOwn reads what the AddonDeliveries of a namespace say of a cluster, and their Flux objects, for who may not read the
+// ReadOwn reads what the AddonDeliveries of a namespace say of a cluster, and their Flux objects, for a caller who may not read the
 // ClusterRegistration. It returns nil if there are none.
 func ReadOwn(ctx context.Context, r *live.Reader, c client.WithWatch, namespace, cluster string, now time.Time) (*explain.Input, error) {
 	clusters, err := Own(ctx, c, namespace, cluster)

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Reach returns how a command reaches the hub's API server. It is Within, and whatever keeps somebody from being let in there is one kind
-// of error, Unreached.
+// Reach returns how a command reaches the hub's API server. It is Within, and all that keeps the caller out is one kind of error,
+// Unreached.
 func Reach(ctx context.Context, config *rest.Config) (*rest.Config, error) {
 	out, err := Within(ctx, config)
 	if err != nil {
@@ -249,7 +249,7 @@ const (
 	mostOfStatus = 64 << 10
 )
 
-// refusal returns why an answer is that of nobody who is of use, or "".
+// refusal returns why an answer is of no use, or "".
 func (g *greeter) refusal(r *http.Request, answer *http.Response) string {
 	number := fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 	if answer.StatusCode == http.StatusUnauthorized {

@@ -21,7 +21,7 @@ import (
 
 const anonymous = `{"kind": "Status", "apiVersion": "v1", "reason": "Forbidden", "code": 403, "message": "forbidden: User \"system:anonymous\" cannot get path \"/api\""}`
 
-// TestUnreached: whatever keeps somebody from a hub is said in one line, with the address, the reason and what to look at.
+// TestUnreached: all that keeps a caller from a hub is said in one line, with the address, the reason and what to look at.
 func TestUnreached(t *testing.T) {
 	says := func(code int, kind, text string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -143,7 +143,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestForbiddenKind: who may not read a kind has reached a hub, and hears from it what the right is called.
+// TestForbiddenKind: a caller who may not read a kind has reached a hub, and hears from it what the right is called.
 func TestForbiddenKind(t *testing.T) {
 	text := strings.ReplaceAll(anonymous, "system:anonymous", "jane")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package live reads the objects of a live hub for the commands. It never writes, reads each object once, and returns
-// nothing secret.
+// Package live reaches a live hub for the command line and the page: it connects, takes over the hub's flags, finds and lists objects, and
+// says to a person why that failed. What a view needs is read beside the view. Nothing here writes, or returns anything secret.
 package live
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -40,30 +38,6 @@ func Connect(config *rest.Config) (client.WithWatch, error) {
 	}
 	return c, nil
 }
-
-// ErrNoHub: an API server has no kinds of ours.
-var ErrNoHub = errors.New("it is not a Chandler hub")
-
-// ErrSeveral: a name is that of several objects.
-var ErrSeveral = errors.New("the name is not enough")
-
-// Several is ErrSeveral with its own text.
-type Several string
-
-func (s Several) Error() string        { return string(s) }
-func (s Several) Is(target error) bool { return target == ErrSeveral }
-
-// ErrWrong: what is asked for contradicts itself, or is no name, whatever there is on the hub.
-var ErrWrong = errors.New("the question is wrong")
-
-// wrong is ErrWrong with its own text.
-type wrong string
-
-func (w wrong) Error() string        { return string(w) }
-func (w wrong) Is(target error) bool { return target == ErrWrong }
-
-// MaxNames is how many names an error lists.
-const MaxNames = 20
 
 // Find returns the registration with a name, or namespace/name. An empty namespace means all.
 func (r *Reader) Find(ctx context.Context, name, namespace string) (*hubv1.ClusterRegistration, error) {
@@ -102,15 +76,10 @@ func (r *Reader) find(ctx context.Context, list client.ObjectList, of kindOfObje
 	}
 	err := r.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name})
 	if err == nil && meta.LenList(list) == 0 { // what there is, for the message
-		err = r.Client.List(ctx, list, client.InNamespace(namespace), client.Limit(pageSize))
+		err = r.Client.List(ctx, list, client.InNamespace(namespace), client.Limit(PageSize))
 	}
-	switch {
-	case meta.IsNoMatchError(err):
-		return 0, fmt.Errorf("this API server has no %ss, so %w: choose another one by --context or --kubeconfig", of.kind, ErrNoHub)
-	case apierrors.IsForbidden(err) && namespace == "":
-		return 0, fmt.Errorf("list the %ss of all namespaces: %w; write -n NAMESPACE for a namespace that you may read", of.kind, err)
-	case err != nil:
-		return 0, fmt.Errorf("list the %ss: %w", of.kind, err)
+	if err != nil {
+		return 0, Refused(of.kind+"s", namespace, err)
 	}
 	var all []string
 	err = meta.EachListItem(list, func(o runtime.Object) error {

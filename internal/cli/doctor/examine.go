@@ -26,7 +26,7 @@ import (
 type Examination struct{ HubNamespace, FluxNamespace string }
 
 // examine gathers what `chandler doctor` judges. What the caller may not read, it notes in the facts; an error is that the API server
-// does not answer, or takes the caller for nobody.
+// does not answer, or does not let the caller in.
 func examine(ctx context.Context, config *rest.Config, at Examination) (*doctor.Facts, error) {
 	clock := &dates{}
 	config = rest.CopyConfig(config)
@@ -111,22 +111,9 @@ func (e *examiner) read(check doctor.Check, what string, err error) bool {
 	return false
 }
 
-// page is how many objects one request asks for.
-const page = 500
-
 // pages lists a kind page by page, and calls take with each. It ends early when take returns false.
 func (e *examiner) pages(empty client.ObjectList, take func(client.ObjectList) bool, opts ...client.ListOption) error {
-	next := ""
-	for {
-		list, _ := empty.DeepCopyObject().(client.ObjectList)
-		err := e.client.List(e.ctx, list, append([]client.ListOption{client.Limit(page), client.Continue(next)}, opts...)...)
-		if err != nil {
-			return err
-		}
-		if next = list.GetContinue(); !take(list) || next == "" {
-			return nil
-		}
-	}
+	return live.Pages(e.ctx, e.client, func() client.ObjectList { return empty.DeepCopyObject().(client.ObjectList) }, take, opts...)
 }
 
 // dates keeps the time that an API server tells.

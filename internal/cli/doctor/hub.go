@@ -21,6 +21,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/installation"
 	"github.com/chandler-hub/chandler/internal/doctor"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/manifests"
 )
 
@@ -102,7 +103,8 @@ func (e *examiner) podsOf(d *appsv1.Deployment, check doctor.Check) (out []docto
 		return nil
 	}
 	list := &corev1.PodList{}
-	err = e.client.List(e.ctx, list, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(page))
+	err = e.client.List(e.ctx, list, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector},
+		client.Limit(live.PageSize))
 	if !e.read(check, "pods in namespace "+d.Namespace+", and so their restarts", err) {
 		return nil
 	}

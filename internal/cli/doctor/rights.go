@@ -18,6 +18,7 @@ import (
 	"github.com/chandler-hub/chandler/config"
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/doctor"
+	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/manifests"
 )
 
@@ -71,8 +72,8 @@ func (e *examiner) policies() error {
 		return err
 	}
 	policies, bindings := &admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{}
-	p.Read = e.read(doctor.CheckPolicies, "ValidatingAdmissionPolicies", e.client.List(e.ctx, policies, client.Limit(page))) &&
-		e.read(doctor.CheckPolicies, "ValidatingAdmissionPolicyBindings", e.client.List(e.ctx, bindings, client.Limit(page)))
+	p.Read = e.read(doctor.CheckPolicies, "ValidatingAdmissionPolicies", e.client.List(e.ctx, policies, client.Limit(live.PageSize))) &&
+		e.read(doctor.CheckPolicies, "ValidatingAdmissionPolicyBindings", e.client.List(e.ctx, bindings, client.Limit(live.PageSize)))
 	p.Installed, p.InstalledBounds = policies.Items, bindings.Items
 	return nil
 }
@@ -127,7 +128,7 @@ func (e *examiner) rights() error {
 	return nil
 }
 
-// access looks for who may read Secrets in the platform namespaces.
+// access looks for the subjects that may read Secrets in the platform namespaces.
 func (e *examiner) access() error {
 	roles := map[string][2]bool{}
 	note := func(namespace, name string, rules []rbacv1.PolicyRule) {

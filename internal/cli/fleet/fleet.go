@@ -75,7 +75,7 @@ func (f *Fleet) listed(what string, needed bool, err error) error {
 	case err == nil:
 		return nil
 	case meta.IsNoMatchError(err) && needed:
-		return fmt.Errorf("this API server has no %s, so %w: choose another one by --context or --kubeconfig", what, live.ErrNoHub)
+		return live.NoHub(what)
 	case meta.IsNoMatchError(err):
 		return nil
 	case apierrors.IsForbidden(err) && !needed:

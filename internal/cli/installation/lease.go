@@ -29,7 +29,7 @@ func Lease(ctx context.Context, c client.Reader) (*doctor.Lease, error) {
 	return leaseOf(l), nil
 }
 
-// maxHolder is how much is told of a holder's name, which anybody may have written. A pod's name and a UUID are shorter.
+// maxHolder is how much is told of a holder's name. It may be anything. A pod's name and a UUID are shorter.
 const maxHolder = 120
 
 func leaseOf(l *coordinationv1.Lease) *doctor.Lease {

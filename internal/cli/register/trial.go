@@ -108,10 +108,8 @@ func (t *trial) surroundings(ctx context.Context) error {
 		t.clusters[client.ObjectKeyFromObject(c)] = true
 	}
 	registrations := &hubv1.ClusterRegistrationList{}
-	if err := t.Client.List(ctx, registrations, client.InNamespace(t.namespace)); meta.IsNoMatchError(err) {
-		return fmt.Errorf("this API server has no ClusterRegistrations, so %w: choose another one by --context or --kubeconfig", live.ErrNoHub)
-	} else if err != nil {
-		return fmt.Errorf("list the ClusterRegistrations: %w", err)
+	if err := t.Client.List(ctx, registrations, client.InNamespace(t.namespace)); err != nil {
+		return live.Refused("ClusterRegistrations", t.namespace, err)
 	}
 	for i := range registrations.Items {
 		t.registered(&registrations.Items[i])
@@ -141,10 +139,8 @@ func (t *trial) list(ctx context.Context, kind origin.Kind) ([]*unstructured.Uns
 			t.notes = append(t.notes, fmt.Sprintf("kind %s is not installed", kind.GroupKind))
 		}
 		return nil, nil
-	case apierrors.IsForbidden(err) && t.namespace == "":
-		return nil, fmt.Errorf("list the %ss: %w; write -n NAMESPACE for a namespace that you may read", kind.Kind, err)
 	case err != nil:
-		return nil, fmt.Errorf("list the %ss: %w", kind.Kind, err)
+		return nil, live.Refused(kind.Kind+"s", t.namespace, err)
 	}
 	return found, nil
 }

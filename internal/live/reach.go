@@ -26,7 +26,7 @@ func Reach(ctx context.Context, config *rest.Config) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Transport = &greeter{out.Transport, addressOf(config), prefixOf(config)}
+	out.Transport = &greeter{out.Transport, Address(config), prefixOf(config)}
 	return out, nil
 }
 
@@ -59,8 +59,8 @@ func Within(ctx context.Context, config *rest.Config) (*rest.Config, error) {
 	return out, nil
 }
 
-// addressOf returns the address of an API server, without what may be secret in it.
-func addressOf(config *rest.Config) string {
+// Address returns the address of an API server, without what may be secret in it.
+func Address(config *rest.Config) string {
 	if u, err := url.Parse(config.Host); err == nil && u.User != nil {
 		return u.Redacted()
 	}

@@ -143,6 +143,12 @@ func TestWithin(t *testing.T) {
 	}
 }
 
+func TestAddress(t *testing.T) {
+	if got := Address(&rest.Config{Host: "https://jane:hunter2@192.0.2.7:6443"}); strings.Contains(got, "hunter2") {
+		t.Errorf("it says %s", got)
+	}
+}
+
 // TestForbiddenKind: a caller who may not read a kind has reached a hub, and hears from it what the right is called.
 func TestForbiddenKind(t *testing.T) {
 	text := strings.ReplaceAll(anonymous, "system:anonymous", "jane")

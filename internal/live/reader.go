@@ -28,13 +28,13 @@ type Reader struct {
 	Hub hubconfig.Shared
 }
 
-// Connect returns a client for the hub's API server, with what Reach returns. It has no cache, because a command reads each object once.
+// Connect returns a client for an API server, with what Reach or Within returns. It has no cache, because a command reads each object once.
 func Connect(config *rest.Config) (client.WithWatch, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 100 // a few dozen reads, and then it is over
 	c, err := client.NewWithWatch(config, client.Options{Scheme: hubscheme.New()})
 	if err != nil {
-		return nil, fmt.Errorf("reach the hub at %s: %w", config.Host, err)
+		return nil, fmt.Errorf("reach the API server at %s: %w", config.Host, err)
 	}
 	return c, nil
 }

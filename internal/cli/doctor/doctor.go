@@ -14,6 +14,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/hub"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
 	"github.com/chandler-hub/chandler/internal/doctor"
+	"github.com/chandler-hub/chandler/internal/manifests"
 )
 
 // Options are the flags of `chandler doctor`.
@@ -43,7 +44,7 @@ secrets. What you may not read is listed as not checked. docs/doctor.md explains
 	o.AddBare(cmd, from) // it looks at a whole hub
 	o.Output.AddFlag(cmd)
 	hub.AddNamespace(cmd.Flags(), &o.At.HubNamespace)
-	cmd.Flags().StringVar(&o.At.FluxNamespace, "flux-namespace", "flux-system", "namespace of Flux")
+	cmd.Flags().StringVar(&o.At.FluxNamespace, "flux-namespace", manifests.FluxNamespace, "namespace of Flux")
 	exit.Means(cmd, "no errors, maybe warnings", "at least one error")
 	return cmd
 }

@@ -50,7 +50,7 @@ func (o *Hub) Find(ctx context.Context, name string) (*rolloutview.Input, error)
 
 // Clusters reads everything that says what each cluster is.
 func (o *Hub) Clusters(ctx context.Context, in *rolloutview.Input) error {
-	if err := o.Reader.Ask(ctx, o.HubNamespace, o.Written); err != nil {
+	if err := o.Ask(ctx); err != nil {
 		return err
 	}
 	return rolloutreader.Read(ctx, &o.Reader, in, rolloutreader.Revisions, rolloutreader.Deliveries, rolloutreader.Clusters)

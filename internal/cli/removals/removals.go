@@ -138,7 +138,7 @@ func (o *Options) held(ctx context.Context, name string) (*rolloutview.Input, er
 	if err != nil || in.Set.Status.HeldRemovals == nil {
 		return in, err
 	}
-	if err := o.Reader.Ask(ctx, o.HubNamespace, o.Written); err != nil {
+	if err := o.Ask(ctx); err != nil {
 		return nil, err
 	}
 	return in, rolloutreader.Read(ctx, &o.Reader, in, rolloutreader.Deliveries, rolloutreader.Clusters)

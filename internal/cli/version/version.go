@@ -17,6 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/factory"
 	"github.com/chandler-hub/chandler/internal/cli/hub"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
+	"github.com/chandler-hub/chandler/internal/manifests"
 	"github.com/chandler-hub/chandler/internal/version"
 )
 
@@ -61,7 +62,7 @@ Deployments there, those of the hub and of Flux. What is not known is said on st
 	hub.AddNamespace(f, &o.HubNamespace)
 	f.Lookup("namespace").Hidden = true
 	f.BoolVar(&o.ClientOnly, "client", false, "only the version of this command line")
-	f.StringVar(&o.FluxNamespace, "flux-namespace", "flux-system", "namespace of Flux")
+	f.StringVar(&o.FluxNamespace, "flux-namespace", manifests.FluxNamespace, "namespace of Flux")
 	o.Output.AddFlag(cmd)
 	return cmd
 }

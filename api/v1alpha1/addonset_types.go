@@ -124,11 +124,17 @@ type Source struct {
 
 // VariablesSource is a ConfigMap of variables.
 type VariablesSource struct {
-	// configMap is its name, in the set's namespace. It may hold expressions.
+	// configMap is its name. It may hold expressions.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	ConfigMap string `json:"configMap"`
+
+	// from is Cluster for a ConfigMap in the namespace of the cluster's registration, which its owner shares with the set's namespace by
+	// annotation chandler.dev/share-with. Its variables count as the cluster's own. Without it, the ConfigMap is in the set's namespace.
+	// +optional
+	// +kubebuilder:validation:Enum=Cluster
+	From string `json:"from,omitempty"`
 
 	// optional makes a missing ConfigMap count as empty. Without it, a missing ConfigMap keeps the delivery as it is.
 	// +optional

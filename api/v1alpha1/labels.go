@@ -17,6 +17,10 @@ const (
 	// VariablesAnnotation on an origin holds variables of that cluster, as a JSON or YAML object.
 	VariablesAnnotation = "chandler.dev/variables"
 
+	// ShareAnnotation on a ConfigMap or Secret of a registration's namespace lists the namespaces, comma-separated, whose sets may read the
+	// object with from: Cluster. Its owner writes it.
+	ShareAnnotation = "chandler.dev/share-with"
+
 	// ApproveRemovalAnnotation on an AddonSet approves the removals that its removal guard holds, if the value is
 	// status.heldRemovals.hash.
 	ApproveRemovalAnnotation = "chandler.dev/approve-removal"
@@ -97,7 +101,8 @@ const (
 	// TeamLabel is the name of the Team on the AddonSet that the hub keeps for it, on what that set brings to clusters,
 	// and on the kubeconfigs with the team's tokens.
 	TeamLabel = "chandler.dev/team"
-	// MirrorLabel marks the kubeconfig Secrets, and the ConfigMaps for workload identity, that the hub keeps.
+	// MirrorLabel marks what the hub copies beside the sets: the kubeconfig Secrets, the ConfigMaps for workload identity, and copies of what
+	// lies beside a cluster.
 	MirrorLabel = "chandler.dev/mirror"
 
 	// RegistrationAnnotation is the namespace/name of the registration that a generated object serves.

@@ -263,6 +263,9 @@ func (r *Reconciler) configMaps(ctx context.Context, set *hubv1.AddonSet, p *com
 	maps, size := map[string]map[string]string{}, 0
 	for _, v := range p.VariablesFrom {
 		what := "ConfigMap " + v.Name
+		if v.Cluster { // its variables are the cluster's own, and in no revision
+			continue
+		}
 		if expression.Has(v.Name) {
 			u.say("variablesFrom: " + what + ", an expression")
 			continue

@@ -156,6 +156,9 @@ func (r *Reconciler) need(ctx context.Context, c *cluster, d *delivery, w *assem
 		r.memory.drop(client.ObjectKeyFromObject(d))
 		return err
 	}
+	if err := d.mayRead(w.Copies); err != nil {
+		return err
+	}
 	return r.ensure(ctx, c, w.Shared)
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // TestMadeAgainAndCrash: somebody deletes a Flux object, and the hub dies wherever it may while it makes that again. A new hub makes it, with the
-// release that the add-on went on with under another name. What is lost is what ADR 23 says: nobody is told, if the hub dies between the two
+// release that the add-on went on with under another name. One thing is lost: no status names the release, if the hub dies between the two
 // writes and the add-on is dropped at that very moment.
 func TestMadeAgainAndCrash(t *testing.T) {
 	for name, tc := range map[string]struct{ suspended, dropped bool }{

@@ -92,7 +92,7 @@ func upToDate(m *fixture) bool {
 	doc := &corev1.ConfigMap{}
 	m.must(m.api.Get(m.t.Context(), client.ObjectKey{Namespace: "flux-system", Name: "doc"}, doc))
 	values := string(m.object(testCluster, "reading").(*helmv2.HelmRelease).Spec.Values.Raw)
-	return strings.Contains(values, render.ConfigMap(doc.Data).Version)
+	return strings.Contains(values, render.ConfigMap(nil, doc.Data).Version)
 }
 
 // A document that changes while a cluster is rendered by it is delivered as it is now: the event of that finds nothing that is remembered.

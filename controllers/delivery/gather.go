@@ -102,6 +102,8 @@ type delivery struct {
 	unreadable []string
 	// assembly.Portion is what it may deliver.
 	assembly.Portion
+	// uncopied are the copies of what lies beside the cluster that could not be made.
+	uncopied []uncopied
 	// whole renders the result again, with the bodies that memory does not keep.
 	whole func() (*render.Result, error)
 }

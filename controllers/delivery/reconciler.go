@@ -78,7 +78,7 @@ func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error)
 		r.prune(c)
 		r.memory.forget(c.key)
 		r.documents.Forget(c.key)
-		return c.retried(ctx, c.again, r.dropForsaken(ctx, c))
+		return c.retried(ctx, c.again, errors.Join(r.dropForsaken(ctx, c), r.copies(ctx, c)))
 	}
 	if r.writes.Behind(c.key, c.version, c.now) {
 		return ctrl.Result{RequeueAfter: echo.Wait}, nil
@@ -91,7 +91,7 @@ func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error)
 	if err := r.render(ctx, c); err != nil {
 		return ctrl.Result{}, err
 	}
-	mirrorErr := r.mirrors(ctx, c)
+	mirrorErr := errors.Join(r.mirrors(ctx, c), r.copies(ctx, c))
 	steps := c.steps(r.Config)
 	waryErr := r.wary(ctx, c, steps)
 	r.announce(ctx, c, steps)

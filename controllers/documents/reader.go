@@ -41,10 +41,16 @@ const DefaultMost = 128 << 20
 // From is where documents are read: their metadata from the cache, and their bytes from the API server.
 type From struct{ Cached, Live client.Reader }
 
-// place identifies a document.
+// place identifies a document. Its Ref has no namespace.
 type place struct {
 	namespace string
 	render.Ref
+}
+
+// placeOf returns where the document is to which a set of a namespace refers.
+func placeOf(namespace string, ref render.Ref) place {
+	namespace, ref = ref.In(namespace)
+	return place{namespace, ref}
 }
 
 type document struct {
@@ -128,12 +134,12 @@ func (d *Reader) version(ctx context.Context, from From, at place) (string, erro
 	return meta.ResourceVersion, nil
 }
 
-// Versions returns the resourceVersions of several documents, and remembers who reads them.
+// Versions returns the resourceVersions of several documents to which a set of a namespace refers, and remembers who reads them.
 func (d *Reader) Versions(ctx context.Context, from From, reader types.NamespacedName, namespace string,
 	refs []render.Ref) ([]string, error) {
 	out := make([]string, len(refs))
 	for i, ref := range refs {
-		at := place{namespace, ref}
+		at := placeOf(namespace, ref)
 		d.note(at, reader)
 		var err error
 		if out[i], err = d.version(ctx, from, at); err != nil {
@@ -228,7 +234,7 @@ func (d *Reader) ReadersOf(kind string) func(context.Context, client.Object) []r
 // hold, and not their values.
 func (d *Reader) Read(ctx context.Context, from From, reader types.NamespacedName, namespace string,
 	ref render.Ref) (doc render.Document, before string, err error) {
-	at := place{namespace, ref}
+	at := placeOf(namespace, ref)
 	d.note(at, reader)
 	before, err = d.version(ctx, from, at)
 	if err != nil || before == "" {
@@ -252,7 +258,7 @@ func load(ctx context.Context, live client.Reader, at place) (render.Document, s
 		if err := live.Get(ctx, name, s); err != nil {
 			return render.Document{}, "", notFound(err, at)
 		}
-		doc := render.Secret(s.Labels, s.Type, s.Data)
+		doc := render.Secret(s.Labels, s.Annotations, s.Type, s.Data)
 		doc.Version = s.ResourceVersion
 		return doc, s.ResourceVersion, nil
 	}
@@ -260,7 +266,7 @@ func load(ctx context.Context, live client.Reader, at place) (render.Document, s
 	if err := live.Get(ctx, name, m); err != nil {
 		return render.Document{}, "", notFound(err, at)
 	}
-	return render.ConfigMap(m.Data), m.ResourceVersion, nil
+	return render.ConfigMap(m.Annotations, m.Data), m.ResourceVersion, nil
 }
 
 func notFound(err error, at place) error {

@@ -41,7 +41,7 @@ func TestReadersAreForgotten(t *testing.T) {
 func TestDocumentsAreBounded(t *testing.T) {
 	d := Reader{Most: 10_000}
 	at := func(name string) place { return place{"flux-system", render.Ref{Kind: "ConfigMap", Name: name}} }
-	large := render.ConfigMap(map[string]string{"values.yaml": strings.Repeat("x", 4000)})
+	large := render.ConfigMap(nil, map[string]string{"values.yaml": strings.Repeat("x", 4000)})
 	for i, name := range []string{"a", "b", "c"} {
 		d.note(at(name), types.NamespacedName{Name: "one"})
 		d.keep(at(name), "1", large)
@@ -59,7 +59,7 @@ func TestDocumentsAreBounded(t *testing.T) {
 		t.Error("a document is kept that has changed")
 	}
 	d.keep(at("a"), "2", large)
-	d.keep(at("c"), "2", render.ConfigMap(nil))
+	d.keep(at("c"), "2", render.ConfigMap(nil, nil))
 	d.Forget(types.NamespacedName{Name: "one"})
 	if entries, bytes := d.Kept(); entries != 0 || bytes != 0 || d.recent.Len() != 0 {
 		t.Errorf("%d documents of %d bytes are kept for nobody", entries, bytes)

@@ -22,6 +22,7 @@ type place struct {
 
 // document reads a document once.
 func (g *gatherer) document(namespace string, ref render.Ref) (render.Document, error) {
+	namespace, ref = ref.In(namespace)
 	at := place{namespace, ref}
 	if doc, ok := g.documents[at]; ok {
 		return doc, nil
@@ -57,7 +58,7 @@ func configMap(ctx context.Context, c client.Reader, name types.NamespacedName) 
 	if err := c.Get(ctx, name, m); err != nil {
 		return render.Document{}, err
 	}
-	return render.ConfigMap(m.Data), nil
+	return render.ConfigMap(m.Annotations, m.Data), nil
 }
 
 // secret keeps nothing of the Secret's content but which objects it holds.
@@ -66,7 +67,7 @@ func secret(ctx context.Context, c client.Reader, name types.NamespacedName) (re
 	if err := c.Get(ctx, name, s); err != nil {
 		return render.Document{}, err
 	}
-	doc := render.Secret(s.Labels, s.Type, s.Data)
+	doc := render.Secret(s.Labels, s.Annotations, s.Type, s.Data)
 	doc.Version = s.ResourceVersion
 	return doc, nil
 }

@@ -100,8 +100,9 @@ type Source struct {
 // VariablesSource is a ConfigMap of variables.
 type VariablesSource struct {
 	// Name may hold expressions.
-	Name     string
-	Optional bool
+	Name string
+	// Cluster is true for one in the namespace of the cluster's registration.
+	Cluster, Optional bool
 }
 
 // Author says who wrote a set. The author decides what the set may do.
@@ -337,8 +338,12 @@ func knownSource(kind string) bool {
 
 func (c *compiler) variablesFrom(spec *hubv1.AddonSetSpec) {
 	for i, v := range spec.VariablesFrom {
-		c.scan("", "", fmt.Sprintf("variablesFrom[%d].configMap", i), v.ConfigMap, 0)
-		c.p.VariablesFrom = append(c.p.VariablesFrom, VariablesSource{v.ConfigMap, v.Optional})
+		path := fmt.Sprintf("variablesFrom[%d]", i)
+		c.scan("", "", path+".configMap", v.ConfigMap, 0)
+		if v.From != "" && c.author.Team != nil {
+			c.fail("", "", path+"."+fluxspec.From, "%s", fluxspec.TeamFrom)
+		}
+		c.p.VariablesFrom = append(c.p.VariablesFrom, VariablesSource{v.ConfigMap, v.From == fluxspec.FromCluster, v.Optional})
 	}
 }
 

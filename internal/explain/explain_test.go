@@ -75,7 +75,7 @@ func load(t *testing.T, file string) *explain.Input {
 			in.Kustomizations = append(in.Kustomizations, *decode(t, text, &kustomizev1.Kustomization{}, true))
 		case "ConfigMap":
 			m := decode(t, text, &corev1.ConfigMap{}, true)
-			documents["ConfigMap "+m.Namespace+"/"+m.Name] = render.ConfigMap(m.Data)
+			documents["ConfigMap "+m.Namespace+"/"+m.Name] = render.ConfigMap(m.Annotations, m.Data)
 		default:
 			in.Origin = &unstructured.Unstructured{Object: *decode(t, text, &map[string]any{}, false)}
 		}

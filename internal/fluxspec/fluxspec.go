@@ -60,7 +60,7 @@ var refused = map[string]string{
 // Check validates a body, which is the spec of a Flux object of the given kind before defaults. It returns the
 // problems, or nil. Paths are relative to the body. A Hole stands for a value that is not known yet.
 func Check(kind string, body map[string]any, author Author) []Problem {
-	problems, enough := first(kind, body)
+	body, problems, enough := first(kind, body, author)
 	if enough {
 		return problems
 	}
@@ -82,7 +82,7 @@ func Check(kind string, body map[string]any, author Author) []Problem {
 
 // CheckPart validates the part of a body that an overlay sets. It checks what Check does, but requires no field.
 func CheckPart(kind string, body map[string]any, author Author) []Problem {
-	problems, enough := first(kind, body)
+	body, problems, enough := first(kind, body, author)
 	if enough {
 		return problems
 	}
@@ -93,13 +93,14 @@ func CheckPart(kind string, body map[string]any, author Author) []Problem {
 	return sorted(problems)
 }
 
-// first returns what is wrong at first sight, and whether that is enough to tell.
-func first(kind string, body map[string]any) (problems []Problem, enough bool) {
+// first returns the body as Flux knows it, what is wrong at first sight, and whether that is enough to tell.
+func first(kind string, body map[string]any, author Author) (is map[string]any, problems []Problem, enough bool) {
 	if many := tooMany(kind, body); many != nil {
-		return many, true
+		return body, many, true
 	}
-	problems = sorted(beside(ignored(kind, body), decodable(kind, body)))
-	return problems, len(problems) > maxWrong
+	is, problems = known(kind, body, author)
+	problems = sorted(append(problems, beside(ignored(kind, is), decodable(kind, is))...))
+	return is, problems, len(problems) > maxWrong
 }
 
 // decodable returns the fields that are the hub's, and those that do not decode.

@@ -15,8 +15,7 @@ const ManifestsKind = "Manifests"
 type Manifests struct {
 	// Objects are delivered as they are written.
 	Objects []map[string]any `json:"objects,omitempty"`
-	// ManifestsFrom are ConfigMaps and Secrets of the set's namespace that hold objects as YAML, and Secrets that are
-	// copied to the cluster.
+	// ManifestsFrom are ConfigMaps and Secrets that hold objects as YAML, and Secrets that are copied to the cluster.
 	ManifestsFrom []ManifestsSource `json:"manifestsFrom,omitempty"`
 	// TargetNamespace is the namespace for objects that name none, and where Helm keeps its records. Default:
 	// default.
@@ -33,6 +32,8 @@ type Manifests struct {
 type ManifestsSource struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
+	// From is FromCluster for one in the namespace of the cluster's registration; empty for the set's namespace.
+	From string `json:"from,omitempty"`
 	// Key that holds them, or that is copied; all keys if it is empty.
 	Key      string `json:"key,omitempty"`
 	Optional bool   `json:"optional,omitempty"`

@@ -46,6 +46,15 @@ func Mirror(hubID string, registration types.NamespacedName) string {
 	return name(digest(cutHash, "mirror", hubID, registration.Namespace, registration.Name), registration.Name, "kubeconfig")
 }
 
+// CopyMirror is the value of the mirror label of a copy of what lies beside a cluster.
+const CopyMirror = "copy"
+
+// Copy returns the name of a set's copy of a ConfigMap or Secret that lies beside a registration.
+func Copy(hubID string, registration types.NamespacedName, set, kind, object string) string {
+	hash := digest(cutHash, "copy", hubID, registration.Namespace, registration.Name, set, kind, object)
+	return join(hash, registration.Name, object)
+}
+
 // Account returns the name of the namespace on a cluster that has the hub's own ServiceAccount there, and of what binds its
 // rights. No Team may have a namespace that begins like it.
 func Account(hubID string, registration types.NamespacedName) string {

@@ -106,6 +106,9 @@ func (s *set) add(one Item) {
 // configMaps adds the ConfigMaps of variablesFrom.
 func (s *set) configMaps() {
 	for _, v := range s.Program.VariablesFrom {
+		if v.Cluster { // the cluster's own variables
+			continue
+		}
 		at := slices.IndexFunc(s.Set.Status.Sources, func(f hubv1.FollowedSource) bool { return f.Kind == "ConfigMap" && f.Name == v.Name })
 		if !s.strategy.Pins() || at < 0 { // an expression, or too large
 			s.add(Item{State: Floats, Follows: "variablesFrom: ConfigMap " + v.Name})

@@ -158,6 +158,7 @@ func (r *renderer) deliver(m *member, d *delivery, s *standing, in render.Input,
 		r.errors.add(m.String(), text)
 	}
 	d.result = result
+	r.fleet.copied(target.Namespace, result)
 	r.unknown(m, d, out)
 	for _, a := range d.program.Addons {
 		r.failed(m, d, a.Name, result, out)

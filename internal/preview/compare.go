@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -162,8 +161,8 @@ func (c *Comparison) Changed(namespace string, ref render.Ref) bool {
 
 // SecretChanged returns whether both files have a Secret, and not with the same content.
 func (c *Comparison) SecretChanged(namespace, name string) bool {
-	k := key{schema.GroupKind{Kind: "Secret"}, namespace, name}
-	old, next := c.before.fleet.contents[k], c.after.fleet.contents[k]
+	content := func(f *Fleet) string { return f.contents[f.original("Secret", namespace, name)] }
+	old, next := content(c.before.fleet), content(c.after.fleet)
 	return old != "" && next != "" && old != next
 }
 

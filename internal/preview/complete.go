@@ -54,7 +54,7 @@ func (f *Fleet) Document(namespace string, ref render.Ref) render.Document {
 
 // HasSecret returns whether the files have a Secret.
 func (f *Fleet) HasSecret(namespace, name string) bool {
-	return f.documents[key{schema.GroupKind{Kind: "Secret"}, namespace, name}].Found
+	return f.documents[f.original("Secret", namespace, name)].Found
 }
 
 // Pin says what a revision of a set, as namespace/name, holds in place of what floats.

@@ -175,7 +175,8 @@ func configMap(u *unstructured.Unstructured) (*render.Document, []string) {
 		return nil, problems
 	}
 	data, _, _ := unstructured.NestedStringMap(u.Object, "data")
-	d := render.ConfigMap(data)
+	annotations, _, _ := unstructured.NestedStringMap(u.Object, "metadata", "annotations")
+	d := render.ConfigMap(annotations, data)
 	return &d, nil
 }
 
@@ -197,7 +198,7 @@ func secret(u *unstructured.Unstructured) (doc *render.Document, kept *unstructu
 		}
 	}
 	kind, _ := u.Object["type"].(string)
-	of := render.Secret(u.GetLabels(), corev1.SecretType(kind), data)
+	of := render.Secret(u.GetLabels(), u.GetAnnotations(), corev1.SecretType(kind), data)
 	d := SecretDocument(&of)
 	kept = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": origin.Secret.Kind,
 		"metadata": u.Object["metadata"]}}

@@ -28,6 +28,8 @@ type Fleet struct {
 	documents map[key]render.Document
 	// contents changes when what a Secret of the files holds does.
 	contents map[key]string
+	// originals are what lies beside clusters, by the copies that the hub would make.
+	originals map[key]key
 	// read reads a document that is not among them; nil if there are no others. pins are what revisions hold, by set.
 	read func(namespace string, ref render.Ref) render.Document
 	pins map[string]*compile.Pins
@@ -84,7 +86,7 @@ func (o *Object) key() key { return key{o.Kind, o.Namespace, o.Name} }
 // NewFleet collects the objects of all files, and registers the origins among them as discovery would. It returns a
 // fleet even with an error: of two objects with the same name it keeps the first.
 func NewFleet(objects []Object, policy origin.Policy) (*Fleet, error) {
-	f := &Fleet{documents: map[key]render.Document{}, contents: map[key]string{}, specs: map[key]map[string]any{}}
+	f := &Fleet{documents: map[key]render.Document{}, originals: map[key]key{}, contents: map[key]string{}, specs: map[key]map[string]any{}}
 	d := newDiscovery(policy, f.warn)
 	seen := map[key]string{}
 	var errs []error
@@ -162,13 +164,33 @@ func (f *Fleet) warn(format string, args ...any) {
 // live returns whether the fleet has all that a hub has: then what is not in it is nowhere.
 func (f *Fleet) live() bool { return f.read != nil }
 
-// document returns a ConfigMap or Secret that a set of a namespace refers to.
+// document returns a ConfigMap or Secret to which a set of a namespace, or what it delivers, refers.
 func (f *Fleet) document(namespace string, ref render.Ref) render.Document {
-	k := key{schema.GroupKind{Kind: ref.Kind}, namespace, ref.Name}
+	namespace, ref = ref.In(namespace)
+	k := f.original(ref.Kind, namespace, ref.Name)
 	doc, known := f.documents[k]
 	if !known && f.read != nil {
-		doc = f.read(namespace, ref)
+		doc = f.read(k.namespace, render.Ref{Kind: k.Kind, Name: k.name})
 		f.documents[k] = doc
 	}
 	return doc
+}
+
+// copied notes the copies of what lies beside clusters that the hub would make in a namespace.
+func (f *Fleet) copied(namespace string, result *render.Result) {
+	for i := range result.Objects {
+		for _, c := range result.Objects[i].Copies {
+			kind := schema.GroupKind{Kind: c.Kind}
+			f.originals[key{kind, namespace, c.As}] = key{kind, c.Namespace, c.Name}
+		}
+	}
+}
+
+// original names a ConfigMap or Secret, and in place of a copy what it is copied from.
+func (f *Fleet) original(kind, namespace, name string) key {
+	k := key{schema.GroupKind{Kind: kind}, namespace, name}
+	if of, is := f.originals[k]; is {
+		return of
+	}
+	return k
 }

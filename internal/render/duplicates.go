@@ -120,10 +120,14 @@ func (r *renderer) duplicate(a *compile.Addon, layers, body map[string]any) stri
 		return "" // the other add-on tells
 	}
 	for _, s := range from {
-		doc, _ := r.document(Ref{s.Kind, s.Name})
+		doc, _, _, err := r.manifestsSource("manifestsFrom", s)
+		if err != nil {
+			return "" // it has been told of
+		}
+		ref := Ref{Kind: s.Kind, Name: s.Name}
 		if s.CopyAs != nil {
 			copied := ObjectID{Kind: s.Kind, Namespace: s.CopyAs.Namespace, Name: cmp.Or(s.CopyAs.Name, s.Name)}
-			if why := once.add([]ObjectID{copied}, place{ref: Ref{s.Kind, s.Name}}); doc.Found && why != "" {
+			if why := once.add([]ObjectID{copied}, place{ref: ref}); doc.Found && why != "" {
 				return why
 			}
 			continue
@@ -132,7 +136,7 @@ func (r *renderer) duplicate(a *compile.Addon, layers, body map[string]any) stri
 			if s.Key != "" && s.Key != key {
 				continue
 			}
-			if why := once.add(doc.Objects[key], place{ref: Ref{s.Kind, s.Name}, key: key}); why != "" {
+			if why := once.add(doc.Objects[key], place{ref: ref, key: key}); why != "" {
 				return why
 			}
 		}

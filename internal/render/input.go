@@ -63,7 +63,7 @@ type Input struct {
 	Overrides []hubv1.Override
 	// Metadata are the labels and annotations that the set gives to its objects now; nil for those of the program.
 	Metadata *compile.Metadata
-	// Documents are the ConfigMaps and Secrets, in the set's namespace, that the set refers to. A document that is
+	// Documents are the ConfigMaps and Secrets that the set refers to. A document that is
 	// not in the map has not been read yet: Result.Missing asks for it.
 	Documents map[Ref]Document
 	// Releases are Helm releases that add-ons keep, whatever their defaults are.
@@ -82,8 +82,17 @@ type Layer struct {
 	Values map[string]any
 }
 
-// Ref names a ConfigMap or Secret in the set's namespace.
-type Ref struct{ Kind, Name string }
+// Ref names a ConfigMap or Secret.
+type Ref struct {
+	Kind, Name string
+	// Namespace is empty for the set's own.
+	Namespace string
+}
+
+// In returns the namespace of what a set of a namespace refers to, and a Ref without one.
+func (r Ref) In(set string) (namespace string, ref Ref) {
+	return cmp.Or(r.Namespace, set), Ref{Kind: r.Kind, Name: r.Name}
+}
 
 // Document is a ConfigMap or Secret. It never holds anything secret of a Secret.
 type Document struct {
@@ -103,6 +112,8 @@ type Document struct {
 	Type string
 	// Binary are those of a Secret's keys whose values are not text.
 	Binary []string
+	// SharedWith are the namespaces with which its owner shares it.
+	SharedWith []string
 	// Credential says what a Secret is by which its reader can log in to a cluster; empty if it is none.
 	Credential string
 }
@@ -122,8 +133,8 @@ var crd = regexp.MustCompile(`(?m)["']?kind["']?\s*:\s*["']?CustomResourceDefini
 func HoldsCRD(text string) bool { return crd.MatchString(text) }
 
 // ConfigMap returns the document of an existing ConfigMap.
-func ConfigMap(data map[string]string) Document {
-	d := Document{Found: true, Data: data}
+func ConfigMap(annotations, data map[string]string) Document {
+	d := Document{Found: true, Data: data, SharedWith: SharedWith(annotations)}
 	for k := range data {
 		d.Keys = append(d.Keys, k)
 	}
@@ -154,8 +165,9 @@ var kubeConfig = []*regexp.Regexp{regexp.MustCompile(`\bclusters["']?\s*:`), reg
 	regexp.MustCompile(`\busers["']?\s*:`)}
 
 // Secret returns the document of an existing Secret, which has nothing of its values. Its version is the caller's to say.
-func Secret(labels map[string]string, kind corev1.SecretType, data map[string][]byte) Document {
-	d := Document{Found: true, Keys: slices.Sorted(maps.Keys(data)), Type: string(cmp.Or(kind, corev1.SecretTypeOpaque))}
+func Secret(labels, annotations map[string]string, kind corev1.SecretType, data map[string][]byte) Document {
+	d := Document{Found: true, Keys: slices.Sorted(maps.Keys(data)), Type: string(cmp.Or(kind, corev1.SecretTypeOpaque)),
+		SharedWith: SharedWith(annotations)}
 	d.Objects = Held(maps.All(data))
 	for _, k := range d.Keys {
 		v := data[k]
@@ -197,6 +209,8 @@ type Result struct {
 	// Refs are the documents that the result depends on. Missing are those that were not in the input: the result is
 	// not final before they are.
 	Refs, Missing []Ref
+	// Unshared are names that copies would have of what lies beside the cluster and is not shared with the set's namespace.
+	Unshared []string
 	// Until is when the result changes even if the input does not; zero for never.
 	Until time.Time
 	// Vars are the merged variables that something has read. Only with Explain.

@@ -24,6 +24,7 @@ import (
 // whole delivery, because it is not known what they would have changed.
 func (r *renderer) prepare() error {
 	r.budgets, r.others = newBudgets(), map[string]*scope{}
+	r.cluster = r.in.Variables
 	if err := r.readConfigMaps(); err != nil || len(r.out.Missing) > 0 {
 		return err
 	}
@@ -34,7 +35,7 @@ func (r *renderer) prepare() error {
 	if r.in.Explain {
 		trace = merge.NewTrace(nil, "")
 	}
-	r.own = r.newScope(&r.budgets.own, r.in.Variables, trace)
+	r.own = r.newScope(&r.budgets.own, r.cluster, trace)
 	r.activeOverrides()
 	return nil
 }
@@ -60,7 +61,7 @@ func (r *renderer) newScope(budget *budget, cluster []Layer, trace *merge.Trace)
 func overlayLayer(name string) string { return fmt.Sprintf("overlay %q", name) }
 
 // readConfigMaps reads variablesFrom. Only the set chooses their names, so no variable of the cluster may decide
-// them.
+// them. What lies beside the cluster is the weakest layer of the cluster's own variables.
 func (r *renderer) readConfigMaps() error {
 	if len(r.p.VariablesFrom) == 0 {
 		return nil
@@ -77,6 +78,12 @@ func (r *renderer) readConfigMaps() error {
 		if err != nil {
 			return err
 		}
+		if from.Cluster {
+			if err := r.fromCluster(path, name, from.Optional); err != nil {
+				return err
+			}
+			continue
+		}
 		doc, known := r.variables(name)
 		switch {
 		case !known:
@@ -87,11 +94,10 @@ func (r *renderer) readConfigMaps() error {
 			}
 			layers = append(layers, Layer{fmt.Sprintf("ConfigMap %q", name), values})
 		case !from.Optional:
-			return compile.Error{Path: path, Absent: true,
-				Message: fmt.Sprintf("ConfigMap %q is not in namespace %q; make it, or write optional: true", name, r.t.Namespace)}
+			return r.absent(path, configMapKind, name, false)
 		}
 	}
-	r.configMaps = layers
+	r.configMaps, r.cluster = layers, append(r.besides, r.in.Variables...)
 	return nil
 }
 
@@ -100,7 +106,7 @@ func (r *renderer) variables(name string) (Document, bool) {
 	if data, pinned := r.p.Pins.ConfigMap(name); pinned {
 		return Document{Found: data != nil, Data: data}, true
 	}
-	return r.document(Ref{"ConfigMap", name})
+	return r.document(Ref{Kind: configMapKind, Name: name})
 }
 
 // chosen evaluates a text that only the set may decide.

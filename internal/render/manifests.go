@@ -93,12 +93,12 @@ type release struct {
 	movedFrom     []hubv1.MovedAddon
 }
 
-// manifests returns the releases that deliver plain objects, and the part that their bodies share. There is one
-// release, and a second one for CustomResourceDefinitions if there are any. A definition is never in the first: if it
+// manifests returns the releases that deliver plain objects, and the part that their bodies share, and the copies that
+// both read. There is one release, and a second one for CustomResourceDefinitions if there are any. A definition is never in the first: if it
 // had to change from one release to the other, Helm would delete it, and with it all its objects.
-func (r *renderer) manifests(a *compile.Addon, body map[string]any) ([]release, map[string]any, error) {
+func (r *renderer) manifests(a *compile.Addon, body map[string]any) ([]release, map[string]any, []Copy, error) {
 	if r.t.Chart.URL == "" {
-		return nil, nil, fmt.Errorf("this hub serves no chart for plain manifests: start it with --chart-url")
+		return nil, nil, nil, fmt.Errorf("this hub serves no chart for plain manifests: start it with --chart-url")
 	}
 	var m fluxspec.Manifests
 	raw, err := json.Marshal(body)
@@ -106,7 +106,7 @@ func (r *renderer) manifests(a *compile.Addon, body map[string]any) ([]release, 
 		err = json.Unmarshal(raw, &m)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("manifests: %w", err)
+		return nil, nil, nil, fmt.Errorf("manifests: %w", err)
 	}
 	objects, _ := body["objects"].([]any)
 	texts, crds := make([]any, 0, len(objects)), make([]any, 0)
@@ -114,7 +114,7 @@ func (r *renderer) manifests(a *compile.Addon, body map[string]any) ([]release, 
 		o, _ := x.(map[string]any)
 		text, err := yaml.Marshal(o)
 		if err != nil {
-			return nil, nil, fmt.Errorf("manifests: %w", err)
+			return nil, nil, nil, fmt.Errorf("manifests: %w", err)
 		}
 		if isCRD(o) {
 			crds = append(crds, string(text))
@@ -124,7 +124,7 @@ func (r *renderer) manifests(a *compile.Addon, body map[string]any) ([]release, 
 	}
 	from, err := r.manifestsFrom(m.ManifestsFrom)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	spec := map[string]any{
 		"chartRef": map[string]any{"kind": sourcev1.OCIRepositoryKind, "name": identity.ChartRepository(r.t.HubID, r.t.Chart.Digest)},
@@ -145,7 +145,7 @@ func (r *renderer) manifests(a *compile.Addon, body map[string]any) ([]release, 
 	}
 	rest := release{name: a.Name, selects: selectOthers, dependsOn: a.DependsOn, objects: texts, movedFrom: a.MovedFrom}
 	if len(crds) == 0 && !from.crds {
-		return []release{rest}, spec, nil
+		return []release{rest}, spec, from.copies, nil
 	}
 	first := release{name: a.Name + compile.CRDSuffix, selects: selectCRDs, dependsOn: a.DependsOn, objects: crds}
 	for _, m := range a.MovedFrom {
@@ -153,7 +153,7 @@ func (r *renderer) manifests(a *compile.Addon, body map[string]any) ([]release, 
 		first.movedFrom = append(first.movedFrom, m)
 	}
 	rest.dependsOn = append(a.DependsOn[:len(a.DependsOn):len(a.DependsOn)], hubv1.AddonReference{Name: first.name})
-	return []release{first, rest}, spec, nil
+	return []release{first, rest}, spec, from.copies, nil
 }
 
 // hasKeys says which keys a document has in place of one.

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 )
 
@@ -23,6 +22,8 @@ type contents struct {
 	names map[string]any
 	// secrets are those that the chart makes of others.
 	secrets []any
+	// copies are the hub's of what lies beside the cluster.
+	copies []Copy
 	// crds is true if there are CustomResourceDefinitions among the objects.
 	crds bool
 }
@@ -41,58 +42,69 @@ func (c *contents) values() map[string]any {
 	return out
 }
 
-// refer has Flux read a key. under is the map of values that it is put into; what it is called there is returned.
-func (c *contents) refer(s fluxspec.ManifestsSource, key, under, prefix string, optional bool) string {
+// refer has Flux read a key of an object, which it finds by the name as. under is the map of values that it is put into; what it is called
+// there is returned.
+func (c *contents) refer(s fluxspec.ManifestsSource, as, key, under, prefix string, optional bool) string {
 	name := fmt.Sprintf("%s%d", prefix, len(c.references))
 	c.references = append(c.references, map[string]any{
-		"kind": s.Kind, "name": s.Name, "valuesKey": key, "targetPath": under + "." + name, "literal": true, "optional": optional,
+		"kind": s.Kind, "name": as, "valuesKey": key, "targetPath": under + "." + name, "literal": true, "optional": optional,
 	})
 	return name
 }
 
-// maxReferences is how many documents a set may refer to on one cluster: the hub notes for each of them who is to be woken when it changes.
-const maxReferences = 1000
-
 func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (*contents, error) {
 	out := &contents{versions: map[string]any{}, names: map[string]any{}}
-	for _, s := range sources {
-		if ref := (Ref{s.Kind, s.Name}); len(r.referred) >= maxReferences && !r.referred[ref] {
-			return nil, compile.Error{Path: "manifestsFrom", Message: fmt.Sprintf("the set refers to more than %d ConfigMaps and Secrets on this "+
-				"cluster; split it, or put more into each", maxReferences)}
+	for i, s := range sources {
+		path := fmt.Sprintf("manifestsFrom[%d]", i)
+		doc, as, known, err := r.manifestsSource(path, s)
+		if err != nil {
+			return nil, err
 		}
-		doc, known := r.document(Ref{s.Kind, s.Name})
 		if !known {
 			continue
 		}
 		if !doc.Found && !s.Optional {
-			return nil, compile.Error{Path: "manifestsFrom", Absent: true,
-				Message: fmt.Sprintf("%s %q is not in namespace %q; make it, or write optional: true", s.Kind, s.Name, r.t.Namespace)}
+			return nil, r.absent(path, s.Kind, s.Name, s.From != "")
 		}
 		if s.Key != "" && doc.Found && !s.Optional && !slices.Contains(doc.Keys, s.Key) {
-			return nil, fmt.Errorf("manifestsFrom: %s %q has no key %q; %s", s.Kind, s.Name, s.Key, hasKeys(doc.Keys, s.Key))
+			return nil, fmt.Errorf("%s: %s %q has no key %q; %s", path, s.Kind, s.Name, s.Key, hasKeys(doc.Keys, s.Key))
 		}
 		keys := doc.Keys
 		if s.Key != "" {
 			keys = []string{s.Key}
 		}
 		out.versions[s.Kind+"/"+s.Name] = doc.Version
+		if doc.Found && as != s.Name {
+			ref := Ref{Kind: s.Kind, Name: s.Name, Namespace: r.t.Registration.Namespace}
+			out.copies = append(out.copies, Copy{Ref: ref, As: as, Keys: keys, Version: doc.Version})
+		}
 		if s.CopyAs != nil {
-			if err := out.copySecret(s, &doc, keys); err != nil {
-				return nil, fmt.Errorf("manifestsFrom: %w", err)
+			if err := out.copySecret(s, as, &doc, keys); err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
 			}
 			continue
 		}
 		for _, k := range keys {
-			out.names[out.refer(s, k, "from", "d", s.Optional)] = fmt.Sprintf("key %q of %s %q", k, s.Kind, s.Name)
+			out.names[out.refer(s, as, k, "from", "d", s.Optional)] = fmt.Sprintf("key %q of %s %q", k, s.Kind, s.Name)
 		}
 		out.crds = out.crds || doc.CRDs
 	}
 	return out, nil
 }
 
+// manifestsSource reads what an entry of manifestsFrom names. as is the name by which Flux finds it in the set's namespace.
+func (r *renderer) manifestsSource(path string, s fluxspec.ManifestsSource) (doc Document, as string, known bool, err error) {
+	ref := Ref{Kind: s.Kind, Name: s.Name}
+	if s.From == fluxspec.FromCluster {
+		return r.beside(path, ref)
+	}
+	doc, known, err = r.referTo(path, ref)
+	return doc, s.Name, known, err
+}
+
 // copySecret has the chart make a Secret with the content of another one. What is not text would come out as something else. What
 // a reader can log in to a cluster with is not copied to others: that is never meant, and would give them away.
-func (c *contents) copySecret(s fluxspec.ManifestsSource, doc *Document, keys []string) error {
+func (c *contents) copySecret(s fluxspec.ManifestsSource, as string, doc *Document, keys []string) error {
 	if !doc.Found {
 		return nil
 	}
@@ -105,7 +117,7 @@ func (c *contents) copySecret(s fluxspec.ManifestsSource, doc *Document, keys []
 		case slices.Contains(doc.Keys, k) && slices.Contains(doc.Binary, k):
 			return fmt.Errorf("key %q of Secret %q is not UTF-8, and Flux can only copy text; write key: to copy another one alone", k, s.Name)
 		case slices.Contains(doc.Keys, k):
-			data[k] = c.refer(s, k, "copies", "c", false)
+			data[k] = c.refer(s, as, k, "copies", "c", false)
 		}
 	}
 	if len(data) == 0 && s.Key != "" {

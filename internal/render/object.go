@@ -34,14 +34,19 @@ func GroupVersionKind(kind string) schema.GroupVersionKind {
 // objects makes the Flux objects of an add-on from its body. The body is the add-on's own copy by now.
 func (r *renderer) objects(a *compile.Addon, body map[string]any, used []Shared) ([]Object, error) {
 	if a.Kind != fluxspec.ManifestsKind {
+		body, copies, err := r.copies(a, body)
+		if err != nil || len(r.out.Missing) > 0 {
+			return nil, err
+		}
 		o, err := r.object(a, release{name: a.Name, dependsOn: a.DependsOn, movedFrom: a.MovedFrom}, body)
 		if err != nil {
 			return nil, err
 		}
+		o.Copies = copies
 		o.Shared = append(used, o.Shared...)
 		return []Object{*o}, nil
 	}
-	releases, spec, err := r.manifests(a, body)
+	releases, spec, copies, err := r.manifests(a, body)
 	if err != nil || len(r.out.Missing) > 0 {
 		return nil, err
 	}
@@ -63,6 +68,7 @@ func (r *renderer) objects(a *compile.Addon, body map[string]any, used []Shared)
 			return nil, err
 		}
 		o.Chart = r.t.Chart.Name
+		o.Copies = copies
 		o.Once = body["strategy"] == fluxspec.StrategyApplyOnce
 		o.Shared = append([]Shared{repository}, o.Shared...)
 		out = append(out, *o)

@@ -79,7 +79,7 @@ type pair struct {
 }
 
 func (r *renderer) newPair() *pair {
-	return &pair{r, r.newScope(&r.budgets.own, r.in.Variables, nil), r.newScope(&r.budgets.base, nil, nil)}
+	return &pair{r, r.newScope(&r.budgets.own, r.cluster, nil), r.newScope(&r.budgets.base, nil, nil)}
 }
 
 // decide lets f decide with the variables of the cluster and, if that fails, without them. If both fail, the set is
@@ -313,7 +313,7 @@ func (r *renderer) refuseOverride(a *compile.Addon, o change, errs Errors) {
 // names returns the names of all variables of the cluster.
 func (r *renderer) names() []string {
 	var out []string
-	for _, l := range r.in.Variables {
+	for _, l := range r.cluster {
 		out = append(out, slices.Collect(maps.Keys(l.Values))...)
 	}
 	return unique(out)
@@ -326,7 +326,7 @@ func (r *renderer) scopeWithout(names []string) *scope {
 		return s
 	}
 	var layers []Layer
-	for _, l := range r.in.Variables {
+	for _, l := range r.cluster {
 		values := maps.Clone(l.Values)
 		for _, name := range names {
 			delete(values, name)

@@ -61,6 +61,8 @@ type Object struct {
 	Hash string
 	// Shared are the objects that it refers to and that clusters share, sources before charts.
 	Shared []Shared
+	// Copies are the hub's copies of what lies beside the cluster that it refers to.
+	Copies []Copy
 	// Trace records who set each field of the add-on's body. Only with Explain.
 	Trace *merge.Trace
 
@@ -127,6 +129,8 @@ type renderer struct {
 	others     map[string]*scope
 	budgets    budgets
 	configMaps []Layer
+	// cluster are the layers of the cluster's own variables, the weakest first, and besides those of them that lie beside the cluster.
+	cluster, besides []Layer
 	overlays   []*compile.Overlay
 	// overrides are the indices in Input.Overrides of the overrides that have not ended.
 	overrides []int

@@ -66,6 +66,8 @@ type ConfigMap struct {
 	Namespace string            `json:"namespace"`
 	Name      string            `json:"name"`
 	Data      map[string]string `json:"data,omitempty"`
+	// SharedWith are the namespaces with which its owner shares it.
+	SharedWith []string `json:"sharedWith,omitempty"`
 }
 
 // Secret says of one that a set refers to which keys it has, and what decides whether and how it is copied or taken apart.
@@ -77,9 +79,10 @@ type Secret struct {
 	CRDs       bool     `json:"crds,omitempty"`
 	Binary     []string `json:"binary,omitempty"`
 	Credential string   `json:"credential,omitempty"`
+	SharedWith []string `json:"sharedWith,omitempty"`
 }
 
-// Ref names a document that a set refers to.
+// Ref names a document that a set refers to. Its own Ref has no namespace.
 type Ref struct {
 	Namespace string
 	render.Ref
@@ -102,9 +105,9 @@ func Of(objects []preview.Object, documents map[Ref]render.Document, hub map[str
 		switch {
 		case !doc.Found:
 		case ref.Kind == "ConfigMap":
-			s.ConfigMaps = append(s.ConfigMaps, ConfigMap{ref.Namespace, ref.Name, doc.Data})
+			s.ConfigMaps = append(s.ConfigMaps, ConfigMap{ref.Namespace, ref.Name, doc.Data, doc.SharedWith})
 		default:
-			s.Secrets = append(s.Secrets, Secret{ref.Namespace, ref.Name, doc.Type, doc.Keys, doc.CRDs, doc.Binary, doc.Credential})
+			s.Secrets = append(s.Secrets, Secret{ref.Namespace, ref.Name, doc.Type, doc.Keys, doc.CRDs, doc.Binary, doc.Credential, doc.SharedWith})
 		}
 	}
 	slices.SortFunc(s.Registrations, func(a, b Registration) int {
@@ -205,11 +208,13 @@ func (s *Snapshot) Objects(file string) []preview.Object {
 		add(preview.Object{Kind: u.GroupVersionKind().GroupKind(), Namespace: u.GetNamespace(), Name: u.GetName(), Origin: u})
 	}
 	for _, m := range s.ConfigMaps {
-		doc := render.ConfigMap(m.Data)
+		doc := render.ConfigMap(nil, m.Data)
+		doc.SharedWith = m.SharedWith
 		add(preview.Object{Kind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: m.Namespace, Name: m.Name, Document: &doc})
 	}
 	for _, m := range s.Secrets {
-		doc := preview.SecretDocument(&render.Document{Type: m.Type, Keys: m.Keys, CRDs: m.CRDs, Binary: m.Binary, Credential: m.Credential})
+		doc := preview.SecretDocument(&render.Document{Type: m.Type, Keys: m.Keys, CRDs: m.CRDs, Binary: m.Binary, Credential: m.Credential,
+			SharedWith: m.SharedWith})
 		add(preview.Object{Kind: schema.GroupKind{Kind: "Secret"}, Namespace: m.Namespace, Name: m.Name, Document: &doc})
 	}
 	return merged(out)

@@ -51,7 +51,7 @@ func (f *flux) helm(w *World, k apiserver.Key, hr *helmv2.HelmRelease) (failed b
 	if last := hr.Status.History.Latest(); last != nil {
 		was := releaseName(hr.Status.StorageNamespace, last.Name)
 		if was != name || last.Namespace != hr.GetReleaseNamespace() || last.ChartName != chart {
-			w.take(c, was, k, "Flux reinstalls it: "+was+" of chart "+last.ChartName+" becomes "+name+" of chart "+chart)
+			w.take(c, was, k, reinstalls+was+" of chart "+last.ChartName+" becomes "+name+" of chart "+chart)
 			hr.Status.History = nil
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
@@ -164,7 +165,7 @@ func (w *World) checkHeld(write apiserver.Write) {
 
 // stillHeld returns whether a removal guard held the removal of a workload at the last rest, and its delivery says that it still does. What
 // a user deletes, or a set withdraws as a whole, is not meant.
-func (w *World) stillHeld(work *workload) bool {
+func (w *World) stillHeld(work *workload, reinstalled bool) bool {
 	o := w.object(work.ownerUID)
 	if o == nil || w.withdrawn(o) || w.deleted[work.ownerUID] {
 		return false
@@ -174,6 +175,10 @@ func (w *World) stillHeld(work *workload) bool {
 		return s != nil && !s.off && d.Namespace == nested(o, "metadata", "namespace") &&
 			d.Name == nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation) &&
 			slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
+				// Flux may be about to reinstall what was granted, and what is held is that it goes.
+				if reinstalled && a.Removal == guard.Dropped(work.ownerUID) {
+					return false
+				}
 				return a.Object == nested(o, "metadata", "name") && slices.Contains(w.heldAtRest[of], d.Name+" "+a.Removal) &&
 					!slices.Contains(d.Spec.Removals, a.Removal)
 			})

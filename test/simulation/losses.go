@@ -23,6 +23,9 @@ import (
 // sourceMoved says that a Kustomization prunes what its source has no more, or has elsewhere. No guard holds that: it is content.
 const sourceMoved = "it is in the source no more, or goes elsewhere"
 
+// reinstalls begins why Flux takes a release away of which it was asked for another one.
+const reinstalls = "Flux reinstalls it: "
+
 // lost is called for every workload that Flux removes from a live cluster.
 func (w *World) lost(c *cluster, work *workload, why string) {
 	if c.gone {
@@ -33,7 +36,7 @@ func (w *World) lost(c *cluster, work *workload, why string) {
 		return
 	}
 	_, name, _ := strings.Cut(work.set, "/")
-	if why != sourceMoved && w.stillHeld(work) {
+	if why != sourceMoved && w.stillHeld(work, strings.HasPrefix(why, reinstalls)) {
 		w.violated("held", "%s on %s was taken away (%s), and the guard of %s holds just that", work.name, c.name, why, name)
 		return
 	}

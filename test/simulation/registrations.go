@@ -120,7 +120,7 @@ func (w *World) unserved(r *cluster) bool {
 }
 
 // wantedThere returns whether the registration that has a cluster wants a workload; or, while none is known to have it, the one that has
-// brought the workload there. What users want by another registration counts after its cluster has answered (docs/adr/22).
+// brought the workload there. What users want by another registration counts after its cluster has answered (docs/adr/0022).
 func (w *World) wantedThere(c *cluster, work *workload) bool {
 	if first := w.firstOf(c); first != nil {
 		return w.remains(first) && w.wanted(first, work)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
@@ -100,6 +102,7 @@ func (w *World) checkRest() {
 	w.checkDelivered()
 	w.checkLeft()
 	w.checkMirrors()
+	w.checkCopies()
 	w.checkTeams()
 	w.checkStatuses()
 }
@@ -263,7 +266,11 @@ func (w *World) taken(c *cluster, cl claim) bool {
 		if w.scope(work.namespace()) != w.scope(cl.set.namespace) {
 			continue // it is in a namespace of its own
 		}
-		same := a.fits(work) || a.movedFrom == "" && work.name == releaseName(a.name, cmp.Or(a.release, a.name)) // whatever its chart
+		called := a.name
+		if a.movedFrom != "" {
+			called = path.Base(a.movedFrom) // by which it had its release
+		}
+		same := a.fits(work) || work.name == releaseName(called, cmp.Or(a.release, called)) // whatever its chart
 		if a.form == "helm" && strings.HasPrefix(work.name, "helm:") && work.addon != a.name && same && w.lives(work.ownerUID) &&
 			w.wanted(c, work) {
 			return true
@@ -361,7 +368,7 @@ func (w *World) toldBy(c *cluster, work *workload, words ...string) bool {
 // checkMirrors: a mirror is as new as its source.
 func (w *World) checkMirrors() {
 	for _, o := range w.server.List(kinds["Secret"].GroupKind(), "") {
-		if apiserver.Label(o, hubv1.MirrorLabel) == "" {
+		if label := apiserver.Label(o, hubv1.MirrorLabel); label == "" || label == identity.CopyMirror {
 			continue
 		}
 		key, _ := index.Registration(fmt.Sprint(nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation)))

@@ -40,6 +40,8 @@ type addon struct {
 	dependsOn                                    string
 	// needs is what an expression of its body reads: vars.NAME, cluster.labels.KEY or origin; "" for no expression.
 	needs string
+	// reads is true if it reads what lies beside its cluster.
+	reads bool
 	// after is the last workload that there was when the add-on was added: it is none of the add-on's, whatever that is called.
 	after int
 }
@@ -88,6 +90,9 @@ func (s *set) object() apiserver.Object {
 			}
 			if a.needs != "" {
 				body["values"] = a.reading()
+			}
+			if a.reads {
+				body["valuesFrom"] = readsValues()
 			}
 			o["helmRelease"] = body
 		}

@@ -53,7 +53,7 @@ func DrawBreakGlass(seed uint64, steps int) []string {
 func drawAll(seed uint64, steps int) []string {
 	lots := func(of uint64) *draw { return &draw{rand.New(rand.NewPCG(seed, of))} }
 	d, more, expressions, registrations, teams, rollouts, outages := lots(42), lots(43), lots(44), lots(45), lots(46), lots(47), lots(48)
-	knobs := lots(49)
+	knobs, besides := lots(49), lots(50)
 	first := slices.Concat(knobs.knobs(), knobs.fleet())
 	script := append(slices.Clone(first),
 		"cluster w1 Secret tier=prod", "cluster w2 Kamaji tier=prod", "cluster w3 Secret tier=prod", "cluster w4 Hand tier=prod",
@@ -89,6 +89,7 @@ func drawAll(seed uint64, steps int) []string {
 		{rollouts, map[bool]func() string{true: rollouts.rollout}[withRollout]},
 		{rollouts, map[bool]func() string{true: rollouts.rollout}[withRollout]}, // twice as many
 		{outages, []func() string{nil, nil, nil, outages.outages()}[outages.IntN(4)]},
+		{besides, []func() string{nil, nil, besides.beside}[besides.IntN(3)]},
 	}
 	for len(script)-added < steps {
 		for _, l := range later {
@@ -278,6 +279,17 @@ func (d *draw) expression() string {
 		return "label " + d.cluster() + " tier " + d.one("prod", "-")
 	}
 	return d.one("variable ", "annotate ") + d.cluster() + " color " + d.one("blue", "7", "-")
+}
+
+// beside draws what lies beside clusters, and which add-ons read it.
+func (d *draw) beside() string {
+	switch d.IntN(5) {
+	case 0, 1:
+		return "reads " + d.of(d.set()) + " " + d.one("true", "true", "false")
+	case 2:
+		return "values " + d.cluster() + " " + d.one("-", "kept")
+	}
+	return "values " + d.cluster() + " v" + d.number(9) + " shared"
 }
 
 // team draws what the platform, a Team and somebody in it do.

@@ -237,6 +237,16 @@ func TestInvariantsFail(t *testing.T) {
 		{"secrets", func(w *World) {
 			w.checkWrite(apiserver.Write{Key: apiserver.Key{Kind: "Secret", Namespace: "stranger"}, Changed: true, New: apiserver.Object{"data": w.cluster("w1").data()}})
 		}},
+		{"secrets", func(w *World) {
+			w.checkWrite(apiserver.Write{Key: apiserver.Key{Kind: "Secret", Namespace: "flux-system"}, Changed: true, New: apiserver.Object{"data": apiserver.Object{"token": w.cluster("w1").value("x")}}})
+		}},
+		{"copies", func(w *World) {
+			must(w.do("values w1 one shared"))
+			must(w.do("reads base hello true"))
+			w.wait(10 * time.Minute)
+			must(w.do("values w1 two shared"))
+			w.checkRest()
+		}},
 		{"delay", func(w *World) {
 			d := w.deliveries()[0]
 			must(w.do("label " + d.Spec.RegistrationRef.Name + " tier test"))

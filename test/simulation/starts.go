@@ -258,8 +258,12 @@ func (r *rolling) noteFailing(revision string, fails bool, now time.Time) {
 }
 
 // soaks returns whether a cluster that had been Ready on a revision failed before the soak of its wave could be over. The soak of a wave
-// that has passed does not begin again, should a cluster of it get the revision anew.
+// that has passed does not begin again, should a cluster of it get the revision anew. What was Ready on a completed revision fails by itself,
+// also while that is rolled out once more.
 func (r *rolling) soaks(set *hubv1.AddonSet, m *rolled) bool {
+	if is := set.Status.Rollout; is != nil && is.CompletedRevision == m.revision && is.Started != nil && m.start.Time.Before(is.Started) {
+		return false
+	}
 	if is := set.Status.Rollout; is != nil && m.wave < len(is.Waves) && is.Waves[m.wave].Passed {
 		return false
 	}

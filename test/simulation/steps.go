@@ -11,6 +11,7 @@ import (
 	"time"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
@@ -287,7 +288,7 @@ func init() {
 		}),
 		"unmirror": named("NAMESPACE", 1, func(w *World, c *cluster, f []string) { // somebody deletes the hub's own copy of the kubeconfig
 			for _, o := range w.server.List(kinds["Secret"].GroupKind(), f[0]) {
-				if apiserver.Label(o, hubv1.MirrorLabel) != "" &&
+				if label := apiserver.Label(o, hubv1.MirrorLabel); label != "" && label != identity.CopyMirror &&
 					nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation) == c.namespace+"/"+c.name {
 					w.remove(keyOf("Secret", f[0], nested(o, "metadata", "name").(string)))
 				}
@@ -355,6 +356,7 @@ func init() {
 	}
 	maps.Copy(verbs, rolloutVerbs())
 	maps.Copy(verbs, outageVerbs())
+	maps.Copy(verbs, besideVerbs())
 }
 
 func valueOrNull(v string) string {

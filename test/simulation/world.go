@@ -48,6 +48,8 @@ type World struct {
 	teams       map[string]*team
 	// known is set while the world is looked at, and nothing changes.
 	known *known
+	// sharedUntil is when values beside a cluster were shared last, of those that are not any more.
+	sharedUntil map[apiserver.Key]time.Time
 	// tokens are those that clusters have given.
 	tokens map[string]issued
 	// broken are add-ons whose installation fails.
@@ -152,7 +154,7 @@ var start = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 func newWorld() *World {
 	w := &World{
 		clock: testclock.NewFakeClock(start), scheme: scheme(), config: flags(), sets: map[string]*set{},
-		teams: map[string]*team{}, tokens: map[string]issued{}, approvals: map[apiserver.Key]approval{}, heldAtRest: map[apiserver.Key][]string{},
+		teams: map[string]*team{}, tokens: map[string]issued{}, sharedUntil: map[apiserver.Key]time.Time{}, approvals: map[apiserver.Key]approval{}, heldAtRest: map[apiserver.Key][]string{},
 		broken: map[string]bool{}, bad: map[string]*bad{},
 		rolls: map[apiserver.Key]*rolling{},
 		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}, begun: map[apiserver.Key]int64{},
@@ -268,6 +270,7 @@ func (w *World) noticed(write apiserver.Write) {
 	w.noteDeselected(write)
 	w.noteGranted(write)
 	w.noteApproved(write)
+	w.noteShared(write)
 	if (write.Key.Kind == "HelmChart" || write.Key.Kind == "OCIRepository") && write.New == nil {
 		w.chartsGone[write.Key] = w.clock.Now()
 	}
@@ -290,17 +293,18 @@ func (w *World) noticed(write apiserver.Write) {
 	}
 }
 
-// changesHands is called after every write. What a Flux object has brought belongs to the set that has the object
-// now, whether or not Flux has reconciled it since.
+// changesHands is called after every write. What a Flux object has brought belongs to the set and the add-on that have the
+// object now, whether or not Flux has reconciled it since.
 func (w *World) changesHands(write apiserver.Write) {
-	if !isFlux(write.Key) || write.Old == nil || write.New == nil || setNameOf(write.Old) == setNameOf(write.New) {
+	if !isFlux(write.Key) || write.Old == nil || write.New == nil || setNameOf(write.Old) == setNameOf(write.New) &&
+		apiserver.Label(write.Old, hubv1.AddonLabel) == apiserver.Label(write.New, hubv1.AddonLabel) {
 		return
 	}
 	for _, c := range w.clusters {
 		passes := false
 		for _, work := range c.workloads {
 			if work.ownerUID == nested(write.New, "metadata", "uid") {
-				work.set, passes = setNameOf(write.New), true
+				work.set, work.addon, passes = setNameOf(write.New), apiserver.Label(write.New, hubv1.AddonLabel), true
 			}
 		}
 		if passes {

@@ -35,6 +35,7 @@ func (w *World) checkWrite(write apiserver.Write) {
 		w.checkDrained(write)
 	case write.Key.Kind == "Secret":
 		w.checkSecret(write)
+		w.checkBeside(write)
 	case isFlux(write.Key):
 		w.checkPaused(write)
 		w.checkOrder(write)

@@ -180,6 +180,7 @@ func (f *Fleet) namespaces() error {
 // Document reads a ConfigMap or Secret that a set refers to, once. What cannot be read is noted, and counts as not there. For a Secret
 // it keeps only the names of the keys, and whether it contains CustomResourceDefinitions.
 func (f *Fleet) Document(namespace string, ref render.Ref) render.Document {
+	namespace, ref = ref.In(namespace)
 	at := snapshot.Ref{Namespace: namespace, Ref: ref}
 	if doc, ok := f.Documents[at]; ok {
 		return doc

@@ -77,6 +77,9 @@ var Scripts = map[string]string{
 	"excluded-uncounted":        "excluded-on-a-cluster-that-goes-silent-before-another-epoch",
 	"grant-taken-back":          "excluded-again-while-flux-uninstalls-it",
 	"rights-of-old":             "team-loses-a-cluster-and-no-hub-was-at-work",
+	"shared-with-all":           "values-beside-a-cluster",
+	"copy-stays":                "values-beside-a-cluster",
+	"copy-of-old":               "values-beside-a-cluster",
 }
 
 // Defects are all of them.
@@ -278,5 +281,14 @@ var Defects = []Defect{
 	}},
 	{"rendered-without-origin", "A missing origin renders", "origin", []Edit{
 		{"controllers/delivery/render.go", "if why := c.originless(); why != \"\" {", "if why := c.originless(); false && why != \"\" {"},
+	}},
+	{"shared-with-all", "What lies beside a cluster is copied, whether or not its owner shares it", "secrets", []Edit{
+		{"internal/render/beside.go", "\treturn strings.FieldsFunc(annotations[hubv1.ShareAnnotation],", "\treturn strings.FieldsFunc(\"flux-system\"+annotations[\"none\"],"},
+	}},
+	{"copy-stays", "A copy of what lies beside a cluster stays when nothing reads it any more", "copies", []Edit{
+		{"controllers/delivery/copies.go", "\treturn !slices.ContainsFunc(d.copies(), read) && c.settled(d)", "\treturn false && c.settled(d)"},
+	}},
+	{"copy-of-old", "A copy of what lies beside a cluster is not written again", "copies", []Edit{
+		{"controllers/delivery/copies.go", "if at >= 0 && there[at].Annotations[hubv1.HashAnnotation] == hash &&", "if at >= 0 &&"},
 	}},
 }

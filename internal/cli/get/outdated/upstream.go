@@ -97,7 +97,7 @@ func (u *upstream) reach(ctx context.Context, namespace string) (match.Reach, er
 func (u *upstream) floats(ctx context.Context, set *hubv1.AddonSet, p *compile.Program, selector *match.Selector) (render.Floats, error) {
 	maps := map[string]map[string]string{}
 	for _, v := range p.VariablesFrom {
-		if expression.Has(v.Name) {
+		if v.Cluster || expression.Has(v.Name) {
 			continue
 		}
 		cm := &corev1.ConfigMap{}

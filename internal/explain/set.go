@@ -109,9 +109,6 @@ func (e *explainer) tells(d *hubv1.AddonDelivery) bool {
 
 // reach returns how far the sets of a namespace reach.
 func (e *explainer) reach(namespace string) match.Reach {
-	if e.IsPlatform(namespace) {
-		return match.Reach{Namespace: namespace, Platform: true}
-	}
 	return team.Reach(namespace, e.Teams, e.IsPlatform)
 }
 

@@ -19,10 +19,31 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
-// pageSize is how many objects are read at a time, as kubectl does.
-const pageSize = 500
+// PageSize is how many objects are read at a time, as kubectl does.
+const PageSize = 500
 
-// Query is what somebody wants to see of a kind.
+// Pages lists a kind page by page, and calls take with each. It ends early when take returns false.
+func Pages(ctx context.Context, c client.Reader, empty func() client.ObjectList, take func(client.ObjectList) bool,
+	opts ...client.ListOption) error {
+	next := ""
+	for {
+		list := empty()
+		err := c.List(ctx, list, append([]client.ListOption{client.Limit(PageSize), client.Continue(next)}, opts...)...)
+		var refused apierrors.APIStatus
+		if apierrors.IsResourceExpired(err) && errors.As(err, &refused) && refused.Status().Continue != "" && next != refused.Status().Continue {
+			next = refused.Status().Continue // it took too long for one state of the API server: the rest is of a later one
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if next = list.GetContinue(); !take(list) || next == "" {
+			return nil
+		}
+	}
+}
+
+// Query says which objects of a kind are wanted.
 type Query struct {
 	Client client.WithWatch
 	// Kinds is the kind in the plural, such as ClusterRegistrations.
@@ -34,56 +55,31 @@ type Query struct {
 	Options   []client.ListOption
 }
 
-// Pages reads the objects page by page, so that nobody ever holds all of them. It returns the resource version to watch from.
+// Pages reads the objects page by page, and never holds all of them. It returns the resource version to watch from.
 func (q *Query) Pages(ctx context.Context, take func([]client.Object) error) (version string, err error) {
-	next := ""
-	for {
-		list := q.List()
-		opts := append([]client.ListOption{client.InNamespace(q.Namespace), client.Limit(pageSize), client.Continue(next)}, q.Options...)
-		err := q.Client.List(ctx, list, opts...)
-		var refused apierrors.APIStatus
-		if apierrors.IsResourceExpired(err) && errors.As(err, &refused) && refused.Status().Continue != "" && next != refused.Status().Continue {
-			next = refused.Status().Continue // it took too long for one state of the API server: the rest is of a later one
-			continue
-		}
-		if err != nil {
-			return "", q.refused(err)
-		}
+	var failed error
+	err = Pages(ctx, q.Client, q.List, func(list client.ObjectList) bool {
 		var objects []client.Object
-		err = meta.EachListItem(list, func(o runtime.Object) error {
+		failed = meta.EachListItem(list, func(o runtime.Object) error {
 			objects = append(objects, o.(client.Object))
 			return nil
 		})
-		if err != nil {
-			return "", fmt.Errorf("read the %s: %w", q.Kinds, err)
+		if failed == nil {
+			failed, version = take(objects), list.GetResourceVersion()
 		}
-		if err := take(objects); err != nil {
-			return "", err
-		}
-		version, next = list.GetResourceVersion(), list.GetContinue()
-		if next == "" {
-			return version, nil
-		}
+		return failed == nil
+	}, append([]client.ListOption{client.InNamespace(q.Namespace)}, q.Options...)...)
+	if err != nil {
+		return "", Refused(q.Kinds, q.Namespace, err)
 	}
-}
-
-func (q *Query) refused(err error) error {
-	switch {
-	case meta.IsNoMatchError(err):
-		return fmt.Errorf("this API server has no %s, so %w: choose another one by --context or --kubeconfig", q.Kinds, ErrNoHub)
-	case apierrors.IsForbidden(err) && q.Namespace == "":
-		return fmt.Errorf("list the %s of all namespaces: %w; write -n NAMESPACE for a namespace that you may read", q.Kinds, err)
-	case q.Namespace != "":
-		return fmt.Errorf("list the %s in namespace %s: %w", q.Kinds, q.Namespace, err)
-	}
-	return fmt.Errorf("list the %s: %w", q.Kinds, err)
+	return version, failed
 }
 
 // pause is how long to wait before a watch begins anew that has ended.
 const pause = time.Second
 
 // Follow calls changed with what changes after a resource version, until the context ends or the API server does not know the
-// version any more: then it returns nil, and somebody has to read everything anew.
+// version any more: then it returns nil, and the caller has to read everything anew.
 func (q *Query) Follow(ctx context.Context, version string, changed func(o client.Object, deleted bool) error) error {
 	for ctx.Err() == nil {
 		opts := append([]client.ListOption{client.InNamespace(q.Namespace)}, q.Options...)

@@ -19,14 +19,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Reach returns how a command reaches the hub's API server. It is Within, and whatever keeps somebody from being let in there is one kind
-// of error, Unreached.
+// Reach returns how a command reaches the hub's API server. It is Within, and all that keeps the caller out is one kind of error,
+// Unreached.
 func Reach(ctx context.Context, config *rest.Config) (*rest.Config, error) {
 	out, err := Within(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	out.Transport = &greeter{out.Transport, addressOf(config), prefixOf(config)}
+	out.Transport = &greeter{out.Transport, Address(config), prefixOf(config)}
 	return out, nil
 }
 
@@ -59,8 +59,8 @@ func Within(ctx context.Context, config *rest.Config) (*rest.Config, error) {
 	return out, nil
 }
 
-// addressOf returns the address of an API server, without what may be secret in it.
-func addressOf(config *rest.Config) string {
+// Address returns the address of an API server, without what may be secret in it.
+func Address(config *rest.Config) string {
 	if u, err := url.Parse(config.Host); err == nil && u.User != nil {
 		return u.Redacted()
 	}
@@ -249,7 +249,7 @@ const (
 	mostOfStatus = 64 << 10
 )
 
-// refusal returns why an answer is that of nobody who is of use, or "".
+// refusal returns why an answer is of no use, or "".
 func (g *greeter) refusal(r *http.Request, answer *http.Response) string {
 	number := fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 	if answer.StatusCode == http.StatusUnauthorized {

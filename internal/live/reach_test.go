@@ -21,7 +21,7 @@ import (
 
 const anonymous = `{"kind": "Status", "apiVersion": "v1", "reason": "Forbidden", "code": 403, "message": "forbidden: User \"system:anonymous\" cannot get path \"/api\""}`
 
-// TestUnreached: whatever keeps somebody from a hub is said in one line, with the address, the reason and what to look at.
+// TestUnreached: all that keeps a caller from a hub is said in one line, with the address, the reason and what to look at.
 func TestUnreached(t *testing.T) {
 	says := func(code int, kind, text string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -143,7 +143,13 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestForbiddenKind: who may not read a kind has reached a hub, and hears from it what the right is called.
+func TestAddress(t *testing.T) {
+	if got := Address(&rest.Config{Host: "https://jane:hunter2@192.0.2.7:6443"}); strings.Contains(got, "hunter2") {
+		t.Errorf("it says %s", got)
+	}
+}
+
+// TestForbiddenKind: a caller who may not read a kind has reached a hub, and hears from it what the right is called.
 func TestForbiddenKind(t *testing.T) {
 	text := strings.ReplaceAll(anonymous, "system:anonymous", "jane")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

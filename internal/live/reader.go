@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package live reads the objects of a live hub for the commands. It never writes, reads each object once, and returns
-// nothing secret.
+// Package live reaches a live hub for the command line and the page: it connects, takes over the hub's flags, finds and lists objects, and
+// says to a person why that failed. What a view needs is read beside the view. Nothing here writes, or returns anything secret.
 package live
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -30,62 +26,18 @@ type Reader struct {
 	Client client.Client
 	// Hub is the hub's configuration; see Ask.
 	Hub hubconfig.Shared
-	// Own is a namespace that is read too if the caller may not read all of them; it may be empty.
-	Own string
 }
 
-// Connect returns a client for the hub's API server, with what Reach returns. It has no cache, because a command reads each object once.
+// Connect returns a client for an API server, with what Reach or Within returns. It has no cache, because a command reads each object once.
 func Connect(config *rest.Config) (client.WithWatch, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 100 // a few dozen reads, and then it is over
 	c, err := client.NewWithWatch(config, client.Options{Scheme: hubscheme.New()})
 	if err != nil {
-		return nil, fmt.Errorf("reach the hub at %s: %w", config.Host, err)
+		return nil, fmt.Errorf("reach the API server at %s: %w", config.Host, err)
 	}
 	return c, nil
 }
-
-// Ask fills in Hub with the configuration that the hub publishes in its namespace. flags were made by Hub's own
-// methods; a flag that the user has set keeps its value. If the hub publishes nothing, or the caller may not read it,
-// the defaults apply.
-func (r *Reader) Ask(ctx context.Context, namespace string, flags *pflag.FlagSet) error {
-	published := &corev1.ConfigMap{}
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: hubconfig.ConfigMapName}, published)
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-		return fmt.Errorf("read ConfigMap %s/%s: %w", namespace, hubconfig.ConfigMapName, err)
-	}
-	if err := hubconfig.Adopt(flags, published.Data); err != nil {
-		return fmt.Errorf("ConfigMap %s/%s: %w", namespace, hubconfig.ConfigMapName, err)
-	}
-	if err := r.Hub.TakeRegistrationRules(published.Data); err != nil {
-		return fmt.Errorf("ConfigMap %s/%s: %w", namespace, hubconfig.ConfigMapName, err)
-	}
-	return r.Hub.Complete(namespace)
-}
-
-// ErrNoHub: an API server has no kinds of ours.
-var ErrNoHub = errors.New("it is not a Chandler hub")
-
-// ErrSeveral: a name is that of several objects.
-var ErrSeveral = errors.New("the name is not enough")
-
-// several is ErrSeveral with its own text.
-type several string
-
-func (s several) Error() string        { return string(s) }
-func (s several) Is(target error) bool { return target == ErrSeveral }
-
-// ErrWrong: what is asked for contradicts itself, or is no name, whatever there is on the hub.
-var ErrWrong = errors.New("the question is wrong")
-
-// wrong is ErrWrong with its own text.
-type wrong string
-
-func (w wrong) Error() string        { return string(w) }
-func (w wrong) Is(target error) bool { return target == ErrWrong }
-
-// maxNames is how many names an error lists.
-const maxNames = 20
 
 // Find returns the registration with a name, or namespace/name. An empty namespace means all.
 func (r *Reader) Find(ctx context.Context, name, namespace string) (*hubv1.ClusterRegistration, error) {
@@ -124,15 +76,10 @@ func (r *Reader) find(ctx context.Context, list client.ObjectList, of kindOfObje
 	}
 	err := r.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name})
 	if err == nil && meta.LenList(list) == 0 { // what there is, for the message
-		err = r.Client.List(ctx, list, client.InNamespace(namespace), client.Limit(pageSize))
+		err = r.Client.List(ctx, list, client.InNamespace(namespace), client.Limit(PageSize))
 	}
-	switch {
-	case meta.IsNoMatchError(err):
-		return 0, fmt.Errorf("this API server has no %ss, so %w: choose another one by --context or --kubeconfig", of.kind, ErrNoHub)
-	case apierrors.IsForbidden(err) && namespace == "":
-		return 0, fmt.Errorf("list the %ss of all namespaces: %w; write -n NAMESPACE for a namespace that you may read", of.kind, err)
-	case err != nil:
-		return 0, fmt.Errorf("list the %ss: %w", of.kind, err)
+	if err != nil {
+		return 0, Refused(of.kind+"s", namespace, err)
 	}
 	var all []string
 	err = meta.EachListItem(list, func(o runtime.Object) error {
@@ -167,10 +114,10 @@ func choose(all []string, of kindOfObject, name, namespace string) (int, error) 
 	case len(candidates) == 1:
 		return at, nil
 	case len(candidates) > 1:
-		return 0, several(fmt.Sprintf("there are %d %ss called %q: %s; write one of these, or -n NAMESPACE", len(candidates), of.word, name,
-			status.List(candidates, maxNames)))
+		return 0, Several(fmt.Sprintf("there are %d %ss called %q: %s; write one of these, or -n NAMESPACE", len(candidates), of.word, name,
+			status.List(candidates, MaxNames)))
 	case len(all) == 0:
 		return 0, fmt.Errorf("there is no %s %s: %s, or leave out the namespace to look in all", of.kind, where, of.advice)
 	}
-	return 0, fmt.Errorf("there is no %s %q %s; there are %s", of.word, name, where, status.List(all, maxNames))
+	return 0, fmt.Errorf("there is no %s %q %s; there are %s", of.word, name, where, status.List(all, MaxNames))
 }

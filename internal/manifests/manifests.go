@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -20,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/yamlfile"
 )
 
 const (
@@ -178,6 +181,44 @@ func build(files fs.FS) ([]*unstructured.Unstructured, error) {
 		out = append(out, &unstructured.Unstructured{Object: whole(object).(map[string]any)})
 	}
 	return out, nil
+}
+
+// CRDs returns our CRDs.
+func CRDs(files fs.FS) (out []apiextensionsv1.CustomResourceDefinition, err error) {
+	err = Each(files, "crd/bases/*.yaml", func(_ string, text []byte) error {
+		crd := apiextensionsv1.CustomResourceDefinition{}
+		err := yaml.Unmarshal(text, &crd)
+		out = append(out, crd)
+		return err
+	})
+	return out, err
+}
+
+// Each calls take with each object of some of the files.
+func Each(files fs.FS, pattern string, take func(kind string, text []byte) error) error {
+	names, err := fs.Glob(files, pattern)
+	if err != nil {
+		return fmt.Errorf("read the manifests that are built in: %w", err)
+	}
+	for _, name := range names {
+		raw, err := fs.ReadFile(files, name)
+		if err != nil {
+			return fmt.Errorf("read %s, which is built in: %w", name, err)
+		}
+		for _, document := range yamlfile.Split(raw) {
+			kind := metav1.TypeMeta{}
+			if err := yaml.Unmarshal(document.Raw, &kind); err != nil {
+				return fmt.Errorf("read %s, which is built in: %w", name, err)
+			}
+			if kind.Kind == "" {
+				continue // what is before the first ---
+			}
+			if err := take(kind.Kind, document.Raw); err != nil {
+				return fmt.Errorf("read %s, which is built in: %w", name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // whole turns numbers without a fraction into integers, as an API server sends them.

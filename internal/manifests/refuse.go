@@ -117,18 +117,23 @@ func (t There) unknown() error {
 	return errors.Join(all...)
 }
 
+// ParseImage takes an image apart into the last part of its name, its tag and its digest.
+func ParseImage(image string) (name, tag, digest string) {
+	image, digest, _ = strings.Cut(image, "@")
+	name, tag, _ = strings.Cut(path.Base(image), ":")
+	return name, tag, digest
+}
+
 // Tag returns the version that the tag of an image is; false if it is none.
 func Tag(image string) (*semver.Version, bool) {
-	name, _, _ := strings.Cut(image, "@")
-	_, tag, _ := strings.Cut(path.Base(name), ":")
+	_, tag, _ := ParseImage(image)
 	v, err := semver.StrictNewVersion(strings.TrimPrefix(tag, "v"))
 	return v, err == nil
 }
 
 // CheckImage refuses an image that names no version: the manifests fit one.
 func CheckImage(image string) error {
-	name, digest, _ := strings.Cut(image, "@")
-	_, tag, _ := strings.Cut(path.Base(name), ":")
+	_, tag, digest := ParseImage(image)
 	switch {
 	case image == "":
 		return errors.New("--image: say which image the hub has, such as registry.example.org/chandler-hub:v0.1.0: this command line is no " +

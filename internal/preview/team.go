@@ -19,9 +19,6 @@ func (r *renderer) isPlatform(namespace string) bool {
 
 // reach returns how far the sets of a namespace reach.
 func (r *renderer) reach(namespace string) match.Reach {
-	if r.isPlatform(namespace) {
-		return match.Reach{Namespace: namespace, Platform: true}
-	}
 	return team.Reach(namespace, r.fleet.teams, r.isPlatform)
 }
 

@@ -83,13 +83,13 @@ func (r *Registrar) Check(ctx context.Context, req Request) (*Work, error) {
 	w := &Work{req: req}
 	var err error
 	if w.hub, err = ask(ctx, r.HubConfig); err != nil {
-		return nil, fmt.Errorf("the hub at %s: %w", where(r.HubConfig), err)
+		return nil, fmt.Errorf("the hub at %s: %w", live.Address(r.HubConfig), err)
 	}
 	if w.cluster, err = ask(ctx, r.Cluster); err != nil {
-		return nil, fmt.Errorf("the cluster at %s: %w", where(r.Cluster), err)
+		return nil, fmt.Errorf("the cluster at %s: %w", live.Address(r.Cluster), err)
 	}
 	w.account = account.Of(r.Hub.Hub.HubID, w.hub.uid, req.Name, req.Role)
-	w.Plan = account.Plan{Registration: req.Name.String(), Server: where(r.Cluster), Version: w.cluster.version}
+	w.Plan = account.Plan{Registration: req.Name.String(), Server: live.Address(r.Cluster), Version: w.cluster.version}
 	for _, check := range []func(context.Context, *Work) error{r.identity, r.way, r.namespace, r.registration, r.onHub, r.onCluster} {
 		if err := check(ctx, w); err != nil {
 			return nil, err
@@ -103,11 +103,11 @@ func (r *Registrar) Check(ctx context.Context, req Request) (*Work, error) {
 func (r *Registrar) identity(_ context.Context, w *Work) error {
 	if w.cluster.uid == "" {
 		return fmt.Errorf("the cluster at %s: you may not read Namespace kube-system there: register it with the rights of an "+
-			"administrator", where(r.Cluster))
+			"administrator", live.Address(r.Cluster))
 	}
 	if w.cluster.uid == w.hub.uid || r.Cluster.Host == r.HubConfig.Host {
 		return fmt.Errorf("the kubeconfig leads to the management cluster itself, at %s: write that of a workload cluster in "+
-			"--cluster-kubeconfig; --kubeconfig and --context say where the hub is", where(r.Cluster))
+			"--cluster-kubeconfig; --kubeconfig and --context say where the hub is", live.Address(r.Cluster))
 	}
 	if w.hub.uid == "" {
 		w.Plan.Warnings = append(w.Plan.Warnings, "you may not read Namespace kube-system on the hub, so nobody knows before whether the "+

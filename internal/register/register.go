@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandler-hub/chandler/internal/account"
-	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/live"
 )
 
@@ -62,13 +60,8 @@ type server struct {
 // ask asks an API server who it is.
 func ask(ctx context.Context, config *rest.Config) (*server, error) {
 	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = 50, 100
 	config.Timeout = cmp.Or(config.Timeout, patience)
-	within, err := live.Within(ctx, config)
-	if err != nil {
-		return nil, err
-	}
-	c, err := client.New(within, client.Options{Scheme: hubscheme.New()})
+	c, err := connect(ctx, config)
 	if err != nil {
 		return nil, err
 	}
@@ -86,12 +79,12 @@ func ask(ctx context.Context, config *rest.Config) (*server, error) {
 	return s, nil
 }
 
-// where names an API server, without what may be secret in its address.
-func where(config *rest.Config) string {
-	if u, err := url.Parse(config.Host); err == nil && u.User != nil {
-		return u.Redacted()
+func connect(ctx context.Context, config *rest.Config) (client.Client, error) {
+	within, err := live.Within(ctx, config)
+	if err != nil {
+		return nil, err
 	}
-	return config.Host
+	return live.Connect(within)
 }
 
 // maxAnswer bounds what is read of an answer, in bytes.

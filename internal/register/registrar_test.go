@@ -61,12 +61,6 @@ func TestVersionOf(t *testing.T) {
 	}
 }
 
-func TestWhere(t *testing.T) {
-	if got := where(&rest.Config{Host: "https://jane:hunter2@192.0.2.7:6443"}); strings.Contains(got, "hunter2") {
-		t.Errorf("it says %s", got)
-	}
-}
-
 func TestValidate(t *testing.T) {
 	good := Request{Name: types.NamespacedName{Namespace: "fleet", Name: "edge1"}, Role: "cluster-admin", Lifetime: 720 * time.Hour}
 	for name, tc := range map[string]struct {

@@ -19,7 +19,6 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/account"
-	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/live"
 )
@@ -31,17 +30,13 @@ func (r *Registrar) removeAccount(ctx context.Context, d *Departure) error {
 		return err
 	}
 	own := token != nil
-	r.say("Asking the cluster at %s to remove the hub's account", where(config))
+	r.say("Asking the cluster at %s to remove the hub's account", live.Address(config))
 	config.Timeout = cmp.Or(config.Timeout, patience)
-	within, err := live.Within(ctx, config)
+	c, err := connect(ctx, config)
 	if err != nil {
 		return fmt.Errorf("reach the cluster: %w", err)
 	}
-	c, err := client.New(within, client.Options{Scheme: hubscheme.New()})
-	if err != nil {
-		return fmt.Errorf("reach the cluster: %w", err)
-	}
-	system, err := r.whoIsThere(ctx, d, c, token, where(config))
+	system, err := r.whoIsThere(ctx, d, c, token, live.Address(config))
 	if err != nil || system == nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/clusterreader"
 	"github.com/chandler-hub/chandler/internal/explain"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -44,7 +45,7 @@ func (r *Registrar) Reachable(ctx context.Context, w *Work) error {
 		return nil
 	}
 	if reg != nil {
-		if in, failed := r.Hub.Cluster(ctx, reg, time.Now()); failed == nil {
+		if in, failed := clusterreader.Read(ctx, &r.Hub, reg, "", time.Now()); failed == nil {
 			r.say("")
 			_ = explain.Cluster(in).Print(r.Out)
 		}

@@ -19,11 +19,13 @@ func Rights(t *match.Team, reg types.NamespacedName) types.NamespacedName {
 	return types.NamespacedName{Namespace: t.Namespace, Name: identity.Delivery(SetName(t.Name), reg)}
 }
 
-// Reach returns how far the AddonSets of a namespace reach that is no platform namespace. all may hold any Teams, and
-// platform says which namespaces are the platform's. A Team that is being deleted governs its namespaces until it is
-// gone, and has no clusters any more.
+// Reach returns how far the AddonSets of a namespace reach. platform says which namespaces are the platform's; for these, all is not looked
+// at. Otherwise it may hold any Teams. A Team that is being deleted governs its namespaces until it is gone, and has no clusters any more.
 func Reach(namespace string, all []hubv1.Team, platform func(namespace string) bool) match.Reach {
-	reach := match.Reach{Namespace: namespace}
+	reach := match.Reach{Namespace: namespace, Platform: platform(namespace)}
+	if reach.Platform {
+		return reach
+	}
 	t := Of(namespace, all, platform)
 	if t == nil {
 		return reach

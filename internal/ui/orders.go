@@ -21,7 +21,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/live"
-	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/rolloutreader"
 	"github.com/chandler-hub/chandler/internal/rolloutview"
 	"github.com/chandler-hub/chandler/internal/ui/view"
 )
@@ -71,9 +71,9 @@ func (s *Server) course(r *http.Request) (*rolloutview.Input, error) {
 	if err := s.Reader.Client.Get(ctx, types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}, set); err != nil {
 		return nil, err
 	}
-	in := &rolloutview.Input{Set: set, Now: s.Now(), Reach: match.Reach{Namespace: set.Namespace}}
-	for _, read := range []func(context.Context, *rolloutview.Input) error{s.Reader.Revisions, s.Reader.Reach} {
-		err := read(ctx, in)
+	in := &rolloutview.Input{Set: set, Now: s.Now()}
+	for _, read := range []rolloutreader.Part{rolloutreader.Revisions, rolloutreader.Reach} {
+		err := read(ctx, s.Reader, in)
 		if apierrors.IsForbidden(err) {
 			in.Notes = append(in.Notes, "you may not read everything that this page needs: "+excerpt.Line(err.Error()))
 		} else if err != nil {

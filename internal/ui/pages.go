@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/clusterreader"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/explain"
 	"github.com/chandler-hub/chandler/internal/origin"
@@ -175,7 +176,7 @@ func (s *Server) explained(r *http.Request) (*explain.Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := s.clusters.Cluster(r.Context(), reg, s.Now())
+	in, err := clusterreader.Read(r.Context(), s.clusters, reg, "", s.Now())
 	if err != nil {
 		return nil, err
 	}

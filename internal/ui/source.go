@@ -77,8 +77,7 @@ func NewWatch(ctx context.Context, config *rest.Config, c client.Client, namespa
 		err := c.List(ctx, kind.list(), client.InNamespace(namespace), client.Limit(1))
 		switch {
 		case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("this API server has no %s, so %w: choose another one by --context or --kubeconfig",
-				kind.plural, live.ErrNoHub)
+			return nil, live.NoHub(kind.plural)
 		case apierrors.IsForbidden(err):
 			refused = err
 			w.notes, w.unlisted = append(w.notes, mayNot(kind.plural, namespace)), append(w.unlisted, kind.plural)

@@ -140,7 +140,7 @@ func (o *Options) teams(ctx context.Context) ([]hubv1.Team, error) {
 	case err == nil, apierrors.IsForbidden(err):
 		return list.Items, nil
 	case meta.IsNoMatchError(err):
-		return nil, fmt.Errorf("this API server has no Teams, so %w: choose another one by --context or --kubeconfig", live.ErrNoHub)
+		return nil, live.NoHub("Teams")
 	default:
 		return nil, fmt.Errorf("list the Teams: %w", err)
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/command"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/fleet"
 	"github.com/chandler-hub/chandler/internal/cli/hub"
 	"github.com/chandler-hub/chandler/internal/cli/input"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
 	"github.com/chandler-hub/chandler/internal/diff"
-	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/preview"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -35,7 +35,7 @@ type Options struct {
 	MaxLength                      int
 	Full, Prune                    bool
 	// asked is the hub, if it is asked.
-	asked *live.Fleet
+	asked *fleet.Fleet
 }
 
 // New returns the command. run is what it does; nil is what it usually does.

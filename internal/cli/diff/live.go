@@ -6,15 +6,21 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/cli/fleet"
 	"github.com/chandler-hub/chandler/internal/cli/input"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/diff"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/preview"
 	"github.com/chandler-hub/chandler/internal/snapshot"
 )
@@ -25,19 +31,19 @@ func (o *Options) againstHub(ctx context.Context) (*diff.Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	fleet, err := o.Connection.Fleet(ctx)
+	there, err := fleet.Read(ctx, &o.Connection)
 	if err != nil {
 		return nil, exit.Advise(err, "--against DIR|REVISION compares files without a hub")
 	}
 	in := &diff.Input{From: "the hub", To: strings.Join(o.Names, ", ")}
-	all := whole(next, fleet.Objects)
+	all := whole(next, there.Objects)
 	if o.Prune {
-		all = preview.Complete(next, fleet.Objects, func(one *preview.Object) bool { return !preview.IsDelivered(one) })
+		all = preview.Complete(next, there.Objects, func(one *preview.Object) bool { return !preview.IsDelivered(one) })
 	} else if n := delivered(all) - delivered(next); n > 0 {
 		in.Notes = append(in.Notes, fmt.Sprintf("%d of the hub's AddonSets and Teams, which the files do not have, stay as they are; with "+
 			"--prune they count as removed", n))
 	}
-	return in, o.fleets(in, fleet, fleet.Objects, all)
+	return in, o.fleets(in, there, there.Objects, all)
 }
 
 func delivered(objects []preview.Object) (n int) {
@@ -50,7 +56,7 @@ func delivered(objects []preview.Object) (n int) {
 }
 
 // fleets makes both sides of objects of the live hub.
-func (o *Options) fleets(in *diff.Input, from *live.Fleet, old, next []preview.Object) (err error) {
+func (o *Options) fleets(in *diff.Input, from *fleet.Fleet, old, next []preview.Object) (err error) {
 	o.Preview.Shared = o.Reader.Hub
 	in.Options = o.Preview
 	if in.Before, err = preview.NewFleet(old, o.Preview.Origins); err != nil {
@@ -69,11 +75,11 @@ func (o *Options) fleets(in *diff.Input, from *live.Fleet, old, next []preview.O
 
 // betweenRevisions compares two revisions of a set, on the clusters that the set has now.
 func (o *Options) betweenRevisions(ctx context.Context) (*diff.Input, error) {
-	fleet, err := o.Connection.Fleet(ctx)
+	there, err := fleet.Read(ctx, &o.Connection)
 	if err != nil {
 		return nil, err
 	}
-	found, name, err := o.Reader.FindRevisions(ctx, o.Revisions, *o.Flags.Namespace)
+	found, name, err := o.revisions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -86,19 +92,43 @@ func (o *Options) betweenRevisions(ctx context.Context) (*diff.Input, error) {
 			return nil, fmt.Errorf("ControllerRevision %s: %w", found[i].Name, err)
 		}
 		pins[i] = held
-		for _, one := range fleet.Objects {
+		for _, one := range there.Objects {
 			if one.Set != nil && one.Namespace == name.Namespace && one.Name == name.Name {
 				one.Set = withContent(one.Set, spec)
 			}
 			sides[i] = append(sides[i], one)
 		}
 	}
-	if err := o.fleets(in, fleet, sides[0], sides[1]); err != nil {
+	if err := o.fleets(in, there, sides[0], sides[1]); err != nil {
 		return nil, err
 	}
 	in.Before.Pin(name.String(), pins[0])
 	in.After.Pin(name.String(), pins[1])
 	return in, nil
+}
+
+// revisions reads the revisions that are compared, which must be of one set, and that set's name.
+func (o *Options) revisions(ctx context.Context) (out []appsv1.ControllerRevision, set types.NamespacedName, err error) {
+	names, list := o.Revisions, &appsv1.ControllerRevisionList{}
+	if err := o.Client.List(ctx, list, client.InNamespace(*o.Flags.Namespace), client.HasLabels{hubv1.AddonSetLabel}); err != nil {
+		return nil, set, fmt.Errorf("list the ControllerRevisions: %w", err)
+	}
+	for _, name := range names {
+		at := slices.IndexFunc(list.Items, func(one appsv1.ControllerRevision) bool {
+			owner := metav1.GetControllerOf(&one)
+			return one.Name == name && owner != nil && owner.Kind == preview.SetKind.Kind
+		})
+		if at < 0 {
+			return nil, set, fmt.Errorf("there is no revision %q of an AddonSet: `chandler rollout history SET` lists them", name)
+		}
+		one := list.Items[at]
+		of := types.NamespacedName{Namespace: one.Namespace, Name: metav1.GetControllerOf(&one).Name}
+		if len(out) > 0 && of != set {
+			return nil, set, fmt.Errorf("revision %q is of AddonSet %s, and %q of %s: write two of one set", names[0], set, name, of)
+		}
+		set, out = of, append(out, one)
+	}
+	return out, set, nil
 }
 
 // withContent returns a set with the content of a revision.

@@ -14,14 +14,14 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/hub"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
 	"github.com/chandler-hub/chandler/internal/doctor"
-	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/manifests"
 )
 
 // Options are the flags of `chandler doctor`.
 type Options struct {
 	hub.Connection
 	terminal.Streams
-	At     live.Examination
+	At     Examination
 	Output command.Format
 }
 
@@ -44,7 +44,7 @@ secrets. What you may not read is listed as not checked. docs/doctor.md explains
 	o.AddBare(cmd, from) // it looks at a whole hub
 	o.Output.AddFlag(cmd)
 	hub.AddNamespace(cmd.Flags(), &o.At.HubNamespace)
-	cmd.Flags().StringVar(&o.At.FluxNamespace, "flux-namespace", "flux-system", "namespace of Flux")
+	cmd.Flags().StringVar(&o.At.FluxNamespace, "flux-namespace", manifests.FluxNamespace, "namespace of Flux")
 	exit.Means(cmd, "no errors, maybe warnings", "at least one error")
 	return cmd
 }
@@ -54,7 +54,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	facts, err := live.Examine(ctx, config, o.At)
+	facts, err := examine(ctx, config, o.At)
 	if err != nil {
 		return exit.Wrong(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/factory"
 	"github.com/chandler-hub/chandler/internal/cli/hub"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
+	"github.com/chandler-hub/chandler/internal/clusterreader"
 	"github.com/chandler-hub/chandler/internal/explain"
 	"github.com/chandler-hub/chandler/internal/live"
 )
@@ -108,7 +109,6 @@ func (o *Options) input(ctx context.Context) (*explain.Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Reader.Own = own
 	reg, err := o.Reader.Find(ctx, name, *o.Flags.Namespace)
 	if apierrors.IsForbidden(err) && *o.Flags.Namespace == "" && !strings.Contains(name, "/") {
 		if there, failed := o.Reader.Find(ctx, name, own); failed == nil {
@@ -117,12 +117,12 @@ func (o *Options) input(ctx context.Context) (*explain.Input, error) {
 		}
 	}
 	if err == nil {
-		return o.Reader.Cluster(ctx, reg, o.Now())
+		return clusterreader.Read(ctx, &o.Reader, reg, own, o.Now())
 	}
 	if !apierrors.IsForbidden(err) {
 		return nil, err
 	}
-	in, failed := o.Reader.OwnCluster(ctx, o.Client, own, name, o.Now())
+	in, failed := clusterreader.ReadOwn(ctx, &o.Reader, o.Client, own, name, o.Now())
 	switch {
 	case errors.Is(failed, live.ErrSeveral):
 		return nil, failed
@@ -139,7 +139,7 @@ func (o *Options) showTree(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t, notes, err := o.Reader.Tree(ctx, reg, o.Now())
+	t, notes, err := clusterreader.Tree(ctx, &o.Reader, reg, o.Now())
 	if err != nil {
 		return err
 	}

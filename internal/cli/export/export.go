@@ -12,6 +12,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/command"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/cli/fleet"
 	"github.com/chandler-hub/chandler/internal/cli/hub"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
@@ -60,18 +61,18 @@ needs no access to the hub.`,
 }
 
 func (o *Options) run(ctx context.Context) error {
-	from, err := o.Fleet(ctx)
+	from, err := fleet.Read(ctx, &o.Connection)
 	if err != nil {
 		return err
 	}
-	fleet, err := preview.NewFleet(from.Objects, o.Reader.Hub.Origins)
+	known, err := preview.NewFleet(from.Objects, o.Reader.Hub.Origins)
 	if err != nil {
 		return err
 	}
-	fleet.ReadBy(from.Document)
+	known.ReadBy(from.Document)
 	now := o.Now()
 	// Which ConfigMaps sets refer to may depend on the cluster: so everything is rendered once. What is wrong is no matter here.
-	preview.Render(fleet, preview.Options{Shared: o.Reader.Hub, Now: now})
+	preview.Render(known, preview.Options{Shared: o.Reader.Hub, Now: now})
 	for _, n := range from.Notes {
 		terminal.Say(o.ErrOut, "warning: %s", n)
 	}

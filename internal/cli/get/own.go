@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/cli/hub"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
-	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/clusterreader"
 )
 
 // askOwn asks again for less, for a user who may not read what was asked for: one namespace in place of all, and the clusters to which it
@@ -41,7 +41,7 @@ func (g *getter) askOwn(ctx context.Context, q question, refused error) (found i
 
 // askDeliveries shows the clusters of the AddonDeliveries in a namespace, each with how they stand.
 func (g *getter) askDeliveries(ctx context.Context, q question, namespace string, refused error) (found int, err error) {
-	clusters, err := live.OwnClusters(ctx, g.Client, namespace, q.arg)
+	clusters, err := clusterreader.Own(ctx, g.Client, namespace, q.arg)
 	if err != nil || len(clusters) == 0 {
 		return 0, refused
 	}

@@ -103,11 +103,3 @@ func (c *Connection) Ask(ctx context.Context) error {
 	}
 	return c.Reader.Ask(ctx, c.HubNamespace, c.Written)
 }
-
-// Fleet reads the fleet of the hub.
-func (c *Connection) Fleet(ctx context.Context) (*live.Fleet, error) {
-	if err := c.Ask(ctx); err != nil {
-		return nil, err
-	}
-	return c.Reader.Fleet(ctx)
-}

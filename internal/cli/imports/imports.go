@@ -159,7 +159,7 @@ func (o *Options) input(ctx context.Context) (in folding.Input, unread int, err 
 	if err := o.Ask(ctx); err != nil {
 		return in, 0, err
 	}
-	in, notes, err := o.Reader.HandWritten(ctx)
+	in, notes, err := o.handWritten(ctx)
 	for _, note := range notes {
 		terminal.Say(o.ErrOut, "note: %s", note)
 	}

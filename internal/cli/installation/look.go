@@ -6,7 +6,6 @@ package installation
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,12 +14,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/chandler-hub/chandler/config"
 	"github.com/chandler-hub/chandler/internal/doctor"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/manifests"
 )
 
@@ -35,7 +32,7 @@ func Look(ctx context.Context, c client.Client, namespace string) (manifests.The
 	if err == nil {
 		there.Deployment = deployment
 	}
-	lease, err := live.ReadLease(ctx, c)
+	lease, err := Lease(ctx, c)
 	if err != nil {
 		return there, err
 	}
@@ -55,29 +52,22 @@ func Look(ctx context.Context, c client.Client, namespace string) (manifests.The
 
 // definitions compares the installed CRDs of ours with those of this build.
 func definitions(ctx context.Context, c client.Client, there *manifests.There) error {
-	files, err := fs.Glob(config.Files, "crd/bases/*.yaml")
+	there.Unknown = map[string][]string{}
+	ours, err := manifests.CRDs(config.Files)
 	if err != nil {
 		return err
 	}
-	there.Unknown = map[string][]string{}
-	for _, file := range files {
-		raw, err := config.Files.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		ours, installed := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.Unmarshal(raw, ours); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		err = c.Get(ctx, client.ObjectKey{Name: ours.Name}, installed)
+	for i := range ours {
+		installed := &apiextensionsv1.CustomResourceDefinition{}
+		err = c.Get(ctx, client.ObjectKey{Name: ours[i].Name}, installed)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("read CRD %s: %w", ours.Name, err)
+			return fmt.Errorf("read CRD %s: %w", ours[i].Name, err)
 		}
-		if fields := doctor.Unknown(ours, installed); len(fields) > 0 {
-			there.Unknown[ours.Name] = fields
+		if fields := doctor.Unknown(&ours[i], installed); len(fields) > 0 {
+			there.Unknown[ours[i].Name] = fields
 		}
 	}
 	flux := &metav1.PartialObjectMetadata{}

@@ -20,6 +20,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/hub"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
 	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/rolloutreader"
 	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
 
@@ -47,22 +48,12 @@ func (o *Hub) Find(ctx context.Context, name string) (*rolloutview.Input, error)
 	return &rolloutview.Input{Set: set, Now: o.Now()}, nil
 }
 
-// Read reads parts of what belongs to a set.
-func Read(ctx context.Context, in *rolloutview.Input, parts ...func(context.Context, *rolloutview.Input) error) error {
-	for _, part := range parts {
-		if err := part(ctx, in); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Clusters reads everything that says what each cluster is.
 func (o *Hub) Clusters(ctx context.Context, in *rolloutview.Input) error {
-	if err := o.Reader.Ask(ctx, o.HubNamespace, o.Written); err != nil {
+	if err := o.Ask(ctx); err != nil {
 		return err
 	}
-	return Read(ctx, in, o.Reader.Revisions, o.Reader.Deliveries, o.Reader.Clusters)
+	return rolloutreader.Read(ctx, &o.Reader, in, rolloutreader.Revisions, rolloutreader.Deliveries, rolloutreader.Clusters)
 }
 
 // OneSet wants the name of a set.
@@ -114,7 +105,7 @@ func (o *Hub) Order(ctx context.Context, name string, revisions bool, write func
 		}
 		seen = revision(in.Set)
 		if revisions {
-			if err := Read(ctx, in, o.Reader.Revisions); err != nil {
+			if err := rolloutreader.Revisions(ctx, &o.Reader, in); err != nil {
 				return err
 			}
 		}

@@ -67,7 +67,7 @@ func (o *Pair) Connect(ctx context.Context) (*register.Registrar, error) {
 		return nil, err
 	}
 	o.Reader.Client = connected
-	if err := o.Reader.Ask(ctx, o.HubNamespace, o.Written); err != nil {
+	if err := o.Ask(ctx); err != nil {
 		return nil, exit.Decide(err)
 	}
 	r := &register.Registrar{Hub: o.Reader, HubConfig: config, HubNamespace: o.HubNamespace, Out: o.Out, Wait: o.Timeout}

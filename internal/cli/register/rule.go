@@ -12,7 +12,6 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
-	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/page"
 )
@@ -66,12 +65,13 @@ func (o *Options) try(ctx context.Context) error {
 	if err != nil {
 		return exit.Decide(err)
 	}
-	trial := &live.Trial{Reader: &o.Reader, Rules: rules, Checks: checks, Namespace: *o.Flags.Namespace}
+	t := &trial{Reader: &o.Reader, policy: o.Reader.Hub.Origins, checks: checks, namespace: *o.Flags.Namespace}
+	t.policy.Rules = rules
 	if unknown != "" {
-		trial.Notes = append(trial.Notes, "kubeconfigs are checked as by a hub without flags: "+unknown)
+		t.notes = append(t.notes, "kubeconfigs are checked as by a hub without flags: "+unknown)
 	}
-	found, err := trial.Run(ctx)
-	for _, note := range trial.Notes {
+	found, err := t.run(ctx)
+	for _, note := range t.notes {
 		terminal.Say(o.ErrOut, "Note: %s", note)
 	}
 	if err != nil {
@@ -84,8 +84,8 @@ func (o *Options) try(ctx context.Context) error {
 	list := &page.List{Columns: ruledColumns, Colour: terminal.Coloured(o.Out)}
 	rows := make([]page.Row, len(found))
 	for i, one := range found {
-		rows[i] = page.Row{Cells: []string{one.Namespace, one.Name, one.Kind, one.Rule, one.Result}, State: len(ruledColumns) - 1}
-		if !one.Registers {
+		rows[i] = page.Row{Cells: []string{one.namespace, one.name, one.kind, one.rule, one.result}, State: len(ruledColumns) - 1}
+		if !one.registers {
 			rows[i].Tone = page.Unsettled
 		}
 	}

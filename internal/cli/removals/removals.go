@@ -23,6 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/page"
+	"github.com/chandler-hub/chandler/internal/rolloutreader"
 	"github.com/chandler-hub/chandler/internal/rolloutview"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -137,10 +138,10 @@ func (o *Options) held(ctx context.Context, name string) (*rolloutview.Input, er
 	if err != nil || in.Set.Status.HeldRemovals == nil {
 		return in, err
 	}
-	if err := o.Reader.Ask(ctx, o.HubNamespace, o.Written); err != nil {
+	if err := o.Ask(ctx); err != nil {
 		return nil, err
 	}
-	return in, order.Read(ctx, in, o.Reader.Deliveries, o.Reader.Clusters)
+	return in, rolloutreader.Read(ctx, &o.Reader, in, rolloutreader.Deliveries, rolloutreader.Clusters)
 }
 
 // listHeld lists the sets whose guard holds something.

@@ -14,6 +14,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/factory"
 	"github.com/chandler-hub/chandler/internal/cli/order"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
+	"github.com/chandler-hub/chandler/internal/rolloutreader"
 	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
 
@@ -85,7 +86,7 @@ func history(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	if err := order.Read(ctx, in, o.Reader.Revisions, o.Reader.Deliveries); err != nil {
+	if err := rolloutreader.Read(ctx, &o.Reader, in, rolloutreader.Revisions, rolloutreader.Deliveries); err != nil {
 		return err
 	}
 	if !o.Output.IsText() {

@@ -67,7 +67,7 @@ func (o *Options) run(ctx context.Context) error {
 		return exit.Wrong(err)
 	}
 	o.Reader.Client = o.Client
-	if err := o.Reader.Ask(ctx, o.HubNamespace, o.Written); err != nil {
+	if err := o.Ask(ctx); err != nil {
 		return err
 	}
 	var listen net.ListenConfig

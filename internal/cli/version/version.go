@@ -17,14 +17,14 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/factory"
 	"github.com/chandler-hub/chandler/internal/cli/hub"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
-	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/manifests"
 	"github.com/chandler-hub/chandler/internal/version"
 )
 
 // Document is what `chandler version -o json` writes.
 type Document struct {
 	Client version.Info `json:"client" about:"this command line"`
-	live.Versions
+	Versions
 	Unknown string `json:"unknown,omitempty" about:"why the versions of the hub and Flux are not known"`
 }
 
@@ -62,7 +62,7 @@ Deployments there, those of the hub and of Flux. What is not known is said on st
 	hub.AddNamespace(f, &o.HubNamespace)
 	f.Lookup("namespace").Hidden = true
 	f.BoolVar(&o.ClientOnly, "client", false, "only the version of this command line")
-	f.StringVar(&o.FluxNamespace, "flux-namespace", "flux-system", "namespace of Flux")
+	f.StringVar(&o.FluxNamespace, "flux-namespace", manifests.FluxNamespace, "namespace of Flux")
 	o.Output.AddFlag(cmd)
 	return cmd
 }
@@ -88,7 +88,7 @@ func (o *Options) ask(ctx context.Context, v *Document) error {
 	if err := o.Connect(ctx); err != nil {
 		return err
 	}
-	found, err := o.Reader.Versions(ctx, o.HubNamespace, o.FluxNamespace)
+	found, err := o.versions(ctx)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

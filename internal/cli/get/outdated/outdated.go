@@ -76,12 +76,12 @@ func (o *Options) run(ctx context.Context) error {
 	if err := o.Ask(ctx); err != nil {
 		return err
 	}
-	upstream := &live.Upstream{Reader: &o.Reader, Now: o.Now()}
-	all, missing, err := o.read(ctx, upstream, o.Args)
+	from := &upstream{Reader: &o.Reader, now: o.Now()}
+	all, missing, err := o.read(ctx, from, o.Args)
 	if err != nil {
 		return err
 	}
-	for _, note := range upstream.Notes {
+	for _, note := range from.notes {
 		terminal.Say(o.ErrOut, "Note: %s", note)
 	}
 	if err := o.show(all); err != nil {
@@ -94,10 +94,10 @@ func (o *Options) run(ctx context.Context) error {
 }
 
 // read reads what the sets with some names follow; all sets if there is no name. A name that does not exist is said.
-func (o *Options) read(ctx context.Context, upstream *live.Upstream, names []string) (all []outdated.Item, missing bool, err error) {
+func (o *Options) read(ctx context.Context, from *upstream, names []string) (all []outdated.Item, missing bool, err error) {
 	all = []outdated.Item{}
 	if len(names) == 0 {
-		_, err = o.take(ctx, upstream, *o.Flags.Namespace, "", &all)
+		_, err = o.take(ctx, from, *o.Flags.Namespace, "", &all)
 		return all, false, err
 	}
 	for _, arg := range names {
@@ -105,7 +105,7 @@ func (o *Options) read(ctx context.Context, upstream *live.Upstream, names []str
 		if err != nil {
 			return nil, false, exit.Wrong(err)
 		}
-		found, err := o.take(ctx, upstream, namespace, name, &all)
+		found, err := o.take(ctx, from, namespace, name, &all)
 		if err != nil {
 			return nil, false, err
 		}
@@ -118,8 +118,8 @@ func (o *Options) read(ctx context.Context, upstream *live.Upstream, names []str
 }
 
 // take adds what the sets of a namespace, or of all, follow. A user who may not list all gets that of the own namespace.
-func (o *Options) take(ctx context.Context, upstream *live.Upstream, namespace, name string, to *[]outdated.Item) (int, error) {
-	found, err := o.pages(ctx, upstream, namespace, name, to)
+func (o *Options) take(ctx context.Context, from *upstream, namespace, name string, to *[]outdated.Item) (int, error) {
+	found, err := o.pages(ctx, from, namespace, name, to)
 	if !apierrors.IsForbidden(err) || namespace != "" {
 		return found, err
 	}
@@ -127,13 +127,13 @@ func (o *Options) take(ctx context.Context, upstream *live.Upstream, namespace, 
 	if err != nil {
 		return 0, err
 	}
-	if found, err = o.pages(ctx, upstream, own, name, to); err == nil {
+	if found, err = o.pages(ctx, from, own, name, to); err == nil {
 		hub.SayNarrow(o.ErrOut, "AddonSets", own)
 	}
 	return found, err
 }
 
-func (o *Options) pages(ctx context.Context, upstream *live.Upstream, namespace, name string,
+func (o *Options) pages(ctx context.Context, from *upstream, namespace, name string,
 	to *[]outdated.Item) (found int, err error) {
 	q := &live.Query{Client: o.Client, Kinds: "AddonSets", Namespace: namespace,
 		List: func() client.ObjectList { return &hubv1.AddonSetList{} }}
@@ -149,7 +149,7 @@ func (o *Options) pages(ctx context.Context, upstream *live.Upstream, namespace,
 			if found++; set.DeletionTimestamp != nil {
 				continue
 			}
-			items, err := upstream.Of(ctx, set)
+			items, err := from.of(ctx, set)
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package live
+package doctor
 
 import (
 	"strings"
@@ -35,7 +35,7 @@ func deploymentIn(namespace, account string, ready int32) *appsv1.Deployment {
 	return d
 }
 
-// TestHubs: what is found of a hub, of a second one, and of what somebody has written in his namespace.
+// TestHubs: what is found of a hub, of a second one, and of what a tenant has written in its namespace.
 func TestHubs(t *testing.T) {
 	run := deploymentIn("chandler-system", "chandler", 1)
 	elsewhere := leaseOfHub(0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package live
+package clusterreader
 
 import (
 	"context"
@@ -16,17 +16,17 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/explain"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/match"
-	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// OwnClusters returns the clusters that the AddonDeliveries of a namespace go to, for who may not read their ClusterRegistrations, as a
+// Own returns the clusters that the AddonDeliveries of a namespace go to, for a caller who may not read their ClusterRegistrations, as a
 // Team's people may not. Each has its namespace and name, and how what is delivered from there stands. cluster is NAME, NAMESPACE/NAME, or
 // empty for all.
-func OwnClusters(ctx context.Context, c client.WithWatch, namespace, cluster string) ([]hubv1.ClusterRegistration, error) {
+func Own(ctx context.Context, c client.WithWatch, namespace, cluster string) ([]hubv1.ClusterRegistration, error) {
 	inNamespace, name, both := strings.Cut(cluster, "/")
-	q := &Query{Client: c, Kinds: "AddonDeliveries", Namespace: namespace,
+	q := &live.Query{Client: c, Kinds: "AddonDeliveries", Namespace: namespace,
 		List: func() client.ObjectList { return &hubv1.AddonDeliveryList{} }}
 	if !both {
 		inNamespace, name = "", cluster
@@ -78,10 +78,10 @@ func addDelivery(reg *hubv1.ClusterRegistration, d *hubv1.AddonDelivery) {
 	}
 }
 
-// OwnCluster reads what the AddonDeliveries of a namespace say of a cluster, and their Flux objects, for who may not read the
+// ReadOwn reads what the AddonDeliveries of a namespace say of a cluster, and their Flux objects, for a caller who may not read the
 // ClusterRegistration. It returns nil if there are none.
-func (r *Reader) OwnCluster(ctx context.Context, c client.WithWatch, namespace, cluster string, now time.Time) (*explain.Input, error) {
-	clusters, err := OwnClusters(ctx, c, namespace, cluster)
+func ReadOwn(ctx context.Context, r *live.Reader, c client.WithWatch, namespace, cluster string, now time.Time) (*explain.Input, error) {
+	clusters, err := Own(ctx, c, namespace, cluster)
 	if err != nil || len(clusters) == 0 {
 		return nil, err
 	}
@@ -91,16 +91,10 @@ func (r *Reader) OwnCluster(ctx context.Context, c client.WithWatch, namespace, 
 			names = append(names, clusters[i].Namespace+"/"+clusters[i].Name)
 		}
 		slices.Sort(names)
-		return nil, several(fmt.Sprintf("the AddonDeliveries in namespace %s go to %d clusters called %q: %s; write one of these", namespace,
-			len(names), cluster, status.List(names, maxNames)))
+		return nil, live.Several(fmt.Sprintf("the AddonDeliveries in namespace %s go to %d clusters called %q: %s; write one of these", namespace,
+			len(names), cluster, status.List(names, live.MaxNames)))
 	}
-	reg := match.Missing(client.ObjectKeyFromObject(&clusters[0]))
-	g := &gatherer{Reader: r, ctx: ctx, documents: map[place]render.Document{}, only: namespace,
-		in: &explain.Input{Registration: reg, Unread: true, Shared: r.Hub, Now: now}}
-	for _, step := range []func() error{g.deliveries, g.flux} {
-		if err := step(); err != nil {
-			return nil, err
-		}
-	}
-	return g.in, nil
+	g := begin(ctx, r, match.Missing(client.ObjectKeyFromObject(&clusters[0])), now)
+	g.only, g.in.Unread = namespace, true
+	return g.in, g.read(g.deliveries, g.flux)
 }

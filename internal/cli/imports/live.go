@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package live
+package imports
 
 import (
 	"context"
@@ -12,9 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,17 +22,17 @@ import (
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
-// HandWritten reads the Flux objects of all namespaces, and what their clusters may come from. Of Secrets it keeps the
+// handWritten reads the Flux objects of all namespaces, and what their clusters may come from. Of Secrets it keeps the
 // metadata, and of those that objects name two fingerprints: one of the address and the CA, and one with the user too. It
 // returns what the caller may not read, in full sentences.
-func (r *Reader) HandWritten(ctx context.Context) (in folding.Input, notes []string, err error) {
-	in.Hub = r.Hub
+func (o *Options) handWritten(ctx context.Context) (in folding.Input, notes []string, err error) {
+	in.Hub = o.Reader.Hub
 	for _, gvk := range []schema.GroupVersionKind{
 		helmv2.GroupVersion.WithKind(helmv2.HelmReleaseKind), kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind),
 	} {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk)
-		switch err := r.Client.List(ctx, list); {
+		switch err := o.Client.List(ctx, list); {
 		case meta.IsNoMatchError(err):
 			notes = append(notes, fmt.Sprintf("this API server has no %s of %s", gvk.Kind, gvk.GroupVersion()))
 			continue
@@ -45,11 +43,11 @@ func (r *Reader) HandWritten(ctx context.Context) (in folding.Input, notes []str
 			in.Objects = append(in.Objects, folding.Object{Unstructured: &list.Items[i]})
 		}
 	}
-	if in.Targets, err = r.targets(ctx, in.Objects); err != nil {
+	if in.Targets, err = o.targets(ctx, in.Objects); err != nil {
 		return in, nil, err
 	}
 	for _, k := range origin.Kinds {
-		found, note, err := r.origins(ctx, k)
+		found, note, err := o.origins(ctx, k)
 		if err != nil {
 			return in, nil, err
 		}
@@ -59,7 +57,7 @@ func (r *Reader) HandWritten(ctx context.Context) (in folding.Input, notes []str
 		}
 	}
 	registrations := &hubv1.ClusterRegistrationList{}
-	switch err := r.Client.List(ctx, registrations); {
+	switch err := o.Client.List(ctx, registrations); {
 	case meta.IsNoMatchError(err):
 		notes = append(notes, "this API server has no ClusterRegistrations: install the hub before what this prints is applied")
 	case err != nil:
@@ -67,7 +65,7 @@ func (r *Reader) HandWritten(ctx context.Context) (in folding.Input, notes []str
 	}
 	in.Registrations = registrations.Items
 	sets := &hubv1.AddonSetList{}
-	if err := r.Client.List(ctx, sets); err != nil && !meta.IsNoMatchError(err) {
+	if err := o.Client.List(ctx, sets); err != nil && !meta.IsNoMatchError(err) {
 		return in, nil, fmt.Errorf("list the AddonSets of all namespaces: %w", err)
 	}
 	in.Sets = sets.Items
@@ -75,41 +73,23 @@ func (r *Reader) HandWritten(ctx context.Context) (in folding.Input, notes []str
 }
 
 // origins reads the metadata of all origins of a kind. That is enough: a set that is imported reads no origin.
-func (r *Reader) origins(ctx context.Context, kind origin.Kind) (found []*unstructured.Unstructured, note string, err error) {
-	mapping, err := r.Client.RESTMapper().RESTMapping(kind.GroupKind)
-	if meta.IsNoMatchError(err) {
+func (o *Options) origins(ctx context.Context, kind origin.Kind) (found []*unstructured.Unstructured, note string, err error) {
+	found, err = o.Reader.OriginMetadata(ctx, kind)
+	switch {
+	case meta.IsNoMatchError(err):
 		return nil, "", nil
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("find the %ss: %w", kind.Kind, err)
-	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(mapping.GroupVersionKind)
-	switch err := r.Client.List(ctx, list); {
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Sprintf("you may not list the %ss of all namespaces: their labels are not known, and which object a cluster comes from "+
 			"is taken from the names", kind.Kind), nil
 	case err != nil:
 		return nil, "", fmt.Errorf("list the %ss of all namespaces: %w", kind.Kind, err)
 	}
-	for i := range list.Items {
-		m := &list.Items[i]
-		m.SetManagedFields(nil)
-		delete(m.Annotations, corev1.LastAppliedConfigAnnotation) // holds the data of a Secret
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
-		if err != nil {
-			return nil, "", fmt.Errorf("read %s %s: %w", kind.Kind, client.ObjectKeyFromObject(m), err)
-		}
-		u := &unstructured.Unstructured{Object: object}
-		u.SetGroupVersionKind(mapping.GroupVersionKind)
-		found = append(found, u)
-	}
 	return found, "", nil
 }
 
 // targets finds out where the kubeconfigs of objects lead. It keeps nothing of them but fingerprints. A Secret that does not
 // exist, or that the caller may not read, is left out.
-func (r *Reader) targets(ctx context.Context, objects []folding.Object) (map[string]folding.Target, error) {
+func (o *Options) targets(ctx context.Context, objects []folding.Object) (map[string]folding.Target, error) {
 	out := map[string]folding.Target{}
 	for i := range objects {
 		u := objects[i].Unstructured
@@ -120,7 +100,7 @@ func (r *Reader) targets(ctx context.Context, objects []folding.Object) (map[str
 			continue
 		}
 		s := &corev1.Secret{}
-		switch err := r.Client.Get(ctx, client.ObjectKey{Namespace: u.GetNamespace(), Name: name}, s); {
+		switch err := o.Client.Get(ctx, client.ObjectKey{Namespace: u.GetNamespace(), Name: name}, s); {
 		case apierrors.IsForbidden(err):
 		case apierrors.IsNotFound(err):
 			out[at] = folding.Target{Problem: "does not exist: nobody can tell which cluster it is for"}

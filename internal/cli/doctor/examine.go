@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package live
+package doctor
 
 import (
 	"context"
@@ -18,19 +18,20 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/doctor"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
 // Examination says where to look.
 type Examination struct{ HubNamespace, FluxNamespace string }
 
-// Examine gathers what `chandler doctor` judges. What the caller may not read, it notes in the facts; an error is that the API server
-// does not answer, or takes the caller for nobody.
-func Examine(ctx context.Context, config *rest.Config, at Examination) (*doctor.Facts, error) {
+// examine gathers what `chandler doctor` judges. What the caller may not read, it notes in the facts; an error is that the API server
+// does not answer, or does not let the caller in.
+func examine(ctx context.Context, config *rest.Config, at Examination) (*doctor.Facts, error) {
 	clock := &dates{}
 	config = rest.CopyConfig(config)
 	config.Wrap(clock.wrap)
-	c, err := Connect(config)
+	c, err := live.Connect(config)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func (e *examiner) greet(config *rest.Config) error {
 // configuration takes the flags that the hub has published, or their defaults.
 func (e *examiner) configuration() {
 	at := e.facts.HubNamespace
-	r := &Reader{Client: e.client}
+	r := &live.Reader{Client: e.client}
 	flags := pflag.NewFlagSet("hub", pflag.ContinueOnError)
 	r.Hub.AddFlags(flags, at)
 	if err := hubconfig.Adopt(flags, r.Published(e.ctx, at)); err != nil {
@@ -110,22 +111,9 @@ func (e *examiner) read(check doctor.Check, what string, err error) bool {
 	return false
 }
 
-// page is how many objects one request asks for.
-const page = 500
-
 // pages lists a kind page by page, and calls take with each. It ends early when take returns false.
 func (e *examiner) pages(empty client.ObjectList, take func(client.ObjectList) bool, opts ...client.ListOption) error {
-	next := ""
-	for {
-		list, _ := empty.DeepCopyObject().(client.ObjectList)
-		err := e.client.List(e.ctx, list, append([]client.ListOption{client.Limit(page), client.Continue(next)}, opts...)...)
-		if err != nil {
-			return err
-		}
-		if next = list.GetContinue(); !take(list) || next == "" {
-			return nil
-		}
-	}
+	return live.Pages(e.ctx, e.client, func() client.ObjectList { return empty.DeepCopyObject().(client.ObjectList) }, take, opts...)
 }
 
 // dates keeps the time that an API server tells.

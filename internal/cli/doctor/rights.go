@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package live
+package doctor
 
 import (
 	"fmt"
-	"io/fs"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -12,7 +11,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -20,46 +18,15 @@ import (
 	"github.com/chandler-hub/chandler/config"
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/doctor"
-	"github.com/chandler-hub/chandler/internal/yamlfile"
+	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/manifests"
 )
-
-// manifests calls take with each object of some files of config.
-func manifests(pattern string, take func(kind string, text []byte) error) error {
-	files, err := fs.Glob(config.Files, pattern)
-	if err != nil {
-		return fmt.Errorf("read the manifests that are built in: %w", err)
-	}
-	for _, file := range files {
-		raw, err := config.Files.ReadFile(file)
-		if err != nil {
-			return fmt.Errorf("read %s, which is built in: %w", file, err)
-		}
-		for _, document := range yamlfile.Split(raw) {
-			kind := metav1.TypeMeta{}
-			if err := yaml.Unmarshal(document.Raw, &kind); err != nil {
-				return fmt.Errorf("read %s, which is built in: %w", file, err)
-			}
-			if kind.Kind == "" {
-				continue // what is before the first ---
-			}
-			if err := take(kind.Kind, document.Raw); err != nil {
-				return fmt.Errorf("read %s, which is built in: %w", file, err)
-			}
-		}
-	}
-	return nil
-}
 
 // crds reads our CRDs and Flux's.
 func (e *examiner) crds() error {
 	c := &e.facts.CRDs
-	err := manifests("crd/bases/*.yaml", func(_ string, text []byte) error {
-		crd := apiextensionsv1.CustomResourceDefinition{}
-		err := yaml.Unmarshal(text, &crd)
-		c.Wanted = append(c.Wanted, crd)
-		return err
-	})
-	if err != nil {
+	var err error
+	if c.Wanted, err = manifests.CRDs(config.Files); err != nil {
 		return err
 	}
 	if c.FluxWanted, err = crdschema.BuiltIn(); err != nil {
@@ -86,7 +53,7 @@ func (e *examiner) crds() error {
 // policies reads the admission policies.
 func (e *examiner) policies() error {
 	p := &e.facts.Policy
-	err := manifests("policies/*.yaml", func(kind string, text []byte) error {
+	err := manifests.Each(config.Files, "policies/*.yaml", func(kind string, text []byte) error {
 		switch kind {
 		case "ValidatingAdmissionPolicy":
 			one := admissionv1.ValidatingAdmissionPolicy{}
@@ -105,8 +72,8 @@ func (e *examiner) policies() error {
 		return err
 	}
 	policies, bindings := &admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{}
-	p.Read = e.read(doctor.CheckPolicies, "ValidatingAdmissionPolicies", e.client.List(e.ctx, policies, client.Limit(page))) &&
-		e.read(doctor.CheckPolicies, "ValidatingAdmissionPolicyBindings", e.client.List(e.ctx, bindings, client.Limit(page)))
+	p.Read = e.read(doctor.CheckPolicies, "ValidatingAdmissionPolicies", e.client.List(e.ctx, policies, client.Limit(live.PageSize))) &&
+		e.read(doctor.CheckPolicies, "ValidatingAdmissionPolicyBindings", e.client.List(e.ctx, bindings, client.Limit(live.PageSize)))
 	p.Installed, p.InstalledBounds = policies.Items, bindings.Items
 	return nil
 }
@@ -127,7 +94,7 @@ func (e *examiner) rights() error {
 	r := &e.facts.Rights
 	r.Account = fmt.Sprintf("system:serviceaccount:%s:%s", namespace, name)
 	var wanted []doctor.Right
-	err := manifests("rbac/role.yaml", func(_ string, text []byte) error {
+	err := manifests.Each(config.Files, "rbac/role.yaml", func(_ string, text []byte) error {
 		role := rbacv1.Role{} // a ClusterRole reads the same
 		err := yaml.Unmarshal(text, &role)
 		wanted = append(wanted, doctor.RightsOf(role.Rules, role.Namespace)...)
@@ -161,7 +128,7 @@ func (e *examiner) rights() error {
 	return nil
 }
 
-// access looks for who may read Secrets in the platform namespaces.
+// access looks for the subjects that may read Secrets in the platform namespaces.
 func (e *examiner) access() error {
 	roles := map[string][2]bool{}
 	note := func(namespace, name string, rules []rbacv1.PolicyRule) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package live
+package outdated
 
 import (
 	"context"
@@ -20,18 +20,19 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/expression"
+	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/outdated"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/team"
 )
 
-// Upstream reads what sets follow upstream.
-type Upstream struct {
-	Reader *Reader
-	Now    time.Time
-	// Notes say what could not be read.
-	Notes []string
+// upstream reads what sets follow upstream.
+type upstream struct {
+	*live.Reader
+	now time.Time
+	// notes say what could not be read.
+	notes []string
 
 	// Teams and clusters are read when the first set needs them.
 	teams, clusters bool
@@ -39,13 +40,13 @@ type Upstream struct {
 	allClusters     []hubv1.ClusterRegistration
 }
 
-// Of returns what the add-ons of a set follow. It reads no registry and no repository: Flux has.
-func (u *Upstream) Of(ctx context.Context, set *hubv1.AddonSet) ([]outdated.Item, error) {
+// of returns what the add-ons of a set follow. It reads no registry and no repository: Flux has.
+func (u *upstream) of(ctx context.Context, set *hubv1.AddonSet) ([]outdated.Item, error) {
 	reach, err := u.reach(ctx, set.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	in := &outdated.Input{Set: set, Now: u.Now}
+	in := &outdated.Input{Set: set, Now: u.now}
 	var selector *match.Selector
 	if selector, in.Invalid = match.New(reach, &set.Spec); in.Invalid == nil {
 		in.Program, in.Invalid = compile.Compile(&set.Spec, reach.Author(set.Name))
@@ -65,7 +66,7 @@ func (u *Upstream) Of(ctx context.Context, set *hubv1.AddonSet) ([]outdated.Item
 }
 
 // forbidden notes what the caller may not read, and returns any other error.
-func (u *Upstream) forbidden(err error, format string, args ...any) error {
+func (u *upstream) forbidden(err error, format string, args ...any) error {
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -73,21 +74,18 @@ func (u *Upstream) forbidden(err error, format string, args ...any) error {
 	if !apierrors.IsForbidden(err) {
 		return fmt.Errorf("read %s: %w", what, err)
 	}
-	if note := "you may not read " + what; !slices.Contains(u.Notes, note) {
-		u.Notes = append(u.Notes, note)
+	if note := "you may not read " + what; !slices.Contains(u.notes, note) {
+		u.notes = append(u.notes, note)
 	}
 	return nil
 }
 
 // reach returns how far the sets of a namespace reach, which says too what they may do.
-func (u *Upstream) reach(ctx context.Context, namespace string) (match.Reach, error) {
-	platform := u.Reader.Hub.IsPlatform
-	if platform(namespace) {
-		return match.Reach{Namespace: namespace, Platform: true}, nil
-	}
-	if !u.teams {
+func (u *upstream) reach(ctx context.Context, namespace string) (match.Reach, error) {
+	platform := u.Hub.IsPlatform
+	if !u.teams && !platform(namespace) {
 		list := &hubv1.TeamList{}
-		if err := u.forbidden(u.Reader.Client.List(ctx, list), "the Teams: sets of their namespaces count as those of nobody"); err != nil {
+		if err := u.forbidden(u.Client.List(ctx, list), "the Teams: sets of their namespaces count as those of nobody"); err != nil {
 			return match.Reach{}, err
 		}
 		u.teams, u.allTeams = true, list.Items
@@ -96,14 +94,14 @@ func (u *Upstream) reach(ctx context.Context, namespace string) (match.Reach, er
 }
 
 // floats finds what a set follows, as the hub does.
-func (u *Upstream) floats(ctx context.Context, set *hubv1.AddonSet, p *compile.Program, selector *match.Selector) (render.Floats, error) {
+func (u *upstream) floats(ctx context.Context, set *hubv1.AddonSet, p *compile.Program, selector *match.Selector) (render.Floats, error) {
 	maps := map[string]map[string]string{}
 	for _, v := range p.VariablesFrom {
 		if v.Cluster || expression.Has(v.Name) {
 			continue
 		}
 		cm := &corev1.ConfigMap{}
-		err := u.Reader.Client.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: v.Name}, cm)
+		err := u.Client.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: v.Name}, cm)
 		if err = u.forbidden(err, "ConfigMap %s/%s", set.Namespace, v.Name); err != nil {
 			return render.Floats{}, err
 		}
@@ -122,16 +120,16 @@ func (u *Upstream) floats(ctx context.Context, set *hubv1.AddonSet, p *compile.P
 			}
 		}
 	}
-	target := render.Target{HubID: u.Reader.Hub.HubID, Namespace: set.Namespace, Set: set.Name}
+	target := render.Target{HubID: u.Hub.HubID, Namespace: set.Namespace, Set: set.Name}
 	return render.Floating(p, target, render.ChoicesOf(p, of), maps), nil
 }
 
-func (u *Upstream) registrations(ctx context.Context) ([]hubv1.ClusterRegistration, error) {
+func (u *upstream) registrations(ctx context.Context) ([]hubv1.ClusterRegistration, error) {
 	if u.clusters {
 		return u.allClusters, nil
 	}
 	list := &hubv1.ClusterRegistrationList{}
-	if err := u.forbidden(u.Reader.Client.List(ctx, list), "the ClusterRegistrations: what only their overlays bring is missing"); err != nil {
+	if err := u.forbidden(u.Client.List(ctx, list), "the ClusterRegistrations: what only their overlays bring is missing"); err != nil {
 		return nil, err
 	}
 	u.clusters, u.allClusters = true, list.Items
@@ -139,7 +137,7 @@ func (u *Upstream) registrations(ctx context.Context) ([]hubv1.ClusterRegistrati
 }
 
 // since returns when Flux got what a source has; nil if that is not known, as of a ConfigMap.
-func (u *Upstream) since(ctx context.Context, source string) (*metav1.Time, error) {
+func (u *upstream) since(ctx context.Context, source string) (*metav1.Time, error) {
 	kind, full, _ := strings.Cut(source, " ")
 	namespace, name, _ := strings.Cut(full, "/")
 	if kind == "ConfigMap" {
@@ -147,7 +145,7 @@ func (u *Upstream) since(ctx context.Context, source string) (*metav1.Time, erro
 	}
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(sourcev1.GroupVersion.WithKind(kind))
-	err := u.Reader.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
+	err := u.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
 	if err = u.forbidden(err, "Flux's sources, which say since when"); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package live
+// Package rolloutreader reads the rollout of a set from a live hub, for package rolloutview.
+package rolloutreader
 
 import (
 	"cmp"
@@ -15,13 +16,27 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/rolloutview"
 	"github.com/chandler-hub/chandler/internal/team"
 )
 
+// Part reads a part of what belongs to a set.
+type Part func(context.Context, *live.Reader, *rolloutview.Input) error
+
+// Read reads parts of what belongs to a set.
+func Read(ctx context.Context, r *live.Reader, in *rolloutview.Input, parts ...Part) error {
+	for _, part := range parts {
+		if err := part(ctx, r, in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Revisions reads the revisions of a set.
-func (r *Reader) Revisions(ctx context.Context, in *rolloutview.Input) error {
+func Revisions(ctx context.Context, r *live.Reader, in *rolloutview.Input) error {
 	list := &appsv1.ControllerRevisionList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(in.Set.Namespace), labelled(in.Set)); err != nil {
 		return fmt.Errorf("list the ControllerRevisions in namespace %s: %w", in.Set.Namespace, err)
@@ -34,7 +49,7 @@ func (r *Reader) Revisions(ctx context.Context, in *rolloutview.Input) error {
 }
 
 // Deliveries reads the deliveries of a set.
-func (r *Reader) Deliveries(ctx context.Context, in *rolloutview.Input) error {
+func Deliveries(ctx context.Context, r *live.Reader, in *rolloutview.Input) error {
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(in.Set.Namespace), labelled(in.Set)); err != nil {
 		return fmt.Errorf("list the AddonDeliveries in namespace %s: %w", in.Set.Namespace, err)
@@ -43,22 +58,22 @@ func (r *Reader) Deliveries(ctx context.Context, in *rolloutview.Input) error {
 	return nil
 }
 
-// Reach reads how far the set reaches.
-func (r *Reader) Reach(ctx context.Context, in *rolloutview.Input) error {
-	platform := r.Hub.IsPlatform
-	if in.Reach = (match.Reach{Namespace: in.Set.Namespace, Platform: true}); !platform(in.Set.Namespace) {
-		teams := &hubv1.TeamList{}
+// Reach reads how far the set reaches. If the Teams cannot be read, the set counts as one that reaches all clusters.
+func Reach(ctx context.Context, r *live.Reader, in *rolloutview.Input) error {
+	in.Reach = match.Reach{Namespace: in.Set.Namespace, Platform: true}
+	teams := &hubv1.TeamList{}
+	if !r.Hub.IsPlatform(in.Set.Namespace) {
 		if err := r.Client.List(ctx, teams); err != nil {
 			return fmt.Errorf("list the Teams, which say how far the set reaches: %w", err)
 		}
-		in.Reach = team.Reach(in.Set.Namespace, teams.Items, platform)
 	}
+	in.Reach = team.Reach(in.Set.Namespace, teams.Items, r.Hub.IsPlatform)
 	return nil
 }
 
 // Clusters reads which clusters there are, and how far the set reaches.
-func (r *Reader) Clusters(ctx context.Context, in *rolloutview.Input) error {
-	if err := r.Reach(ctx, in); err != nil {
+func Clusters(ctx context.Context, r *live.Reader, in *rolloutview.Input) error {
+	if err := Reach(ctx, r, in); err != nil {
 		return err
 	}
 	list := &hubv1.ClusterRegistrationList{}

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package live
+package version
 
 import (
 	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandler-hub/chandler/internal/manifests"
 )
 
 // Versions are those of what runs on a management cluster.
@@ -26,37 +27,31 @@ type Component struct {
 	Version string `json:"version"`
 }
 
-// Versions reads the versions of the hub and of Flux from their Deployments.
-func (r *Reader) Versions(ctx context.Context, hubNamespace, fluxNamespace string) (v Versions, err error) {
-	hub, err := r.deployments(ctx, hubNamespace, "app.kubernetes.io/name", "chandler")
+// versions reads the versions of the hub and of Flux from their Deployments.
+func (o *Options) versions(ctx context.Context) (v Versions, err error) {
+	hub, err := o.deployments(ctx, o.HubNamespace, "app.kubernetes.io/name", "chandler")
 	if err != nil {
 		return v, err
 	}
 	if len(hub) > 0 {
 		v.Hub = hub[0].Version
 	}
-	v.Flux, err = r.deployments(ctx, fluxNamespace, "app.kubernetes.io/part-of", "flux")
+	v.Flux, err = o.deployments(ctx, o.FluxNamespace, "app.kubernetes.io/part-of", "flux")
 	return v, err
 }
 
-func (r *Reader) deployments(ctx context.Context, namespace, label, value string) (out []Component, err error) {
+func (o *Options) deployments(ctx context.Context, namespace, label, value string) (out []Component, err error) {
 	list := &appsv1.DeploymentList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{label: value}); err != nil {
+	if err := o.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{label: value}); err != nil {
 		return nil, fmt.Errorf("list the Deployments of namespace %s: %w", namespace, err)
 	}
 	for i := range list.Items {
 		for _, c := range list.Items[i].Spec.Template.Spec.Containers {
-			out = append(out, Component{list.Items[i].Name, tagOf(c.Image)})
+			_, tag, digest := manifests.ParseImage(c.Image)
+			out = append(out, Component{list.Items[i].Name, cmp.Or(tag, digest, "unknown")})
 			break
 		}
 	}
 	slices.SortFunc(out, func(a, b Component) int { return cmp.Compare(a.Name, b.Name) })
 	return out, nil
-}
-
-// tagOf returns the tag of an image, or its digest.
-func tagOf(ref string) string {
-	_, tag := image(ref)
-	_, digest, _ := strings.Cut(ref, "@")
-	return cmp.Or(tag, digest, "unknown")
 }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package live
+package doctor
 
 import (
-	"context"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +11,6 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,9 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandler-hub/chandler/internal/cli/installation"
 	"github.com/chandler-hub/chandler/internal/doctor"
-	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/manifests"
 )
 
 // everywhere lists something in all namespaces. If the caller may not do that, it lists one namespace, and the facts say so.
@@ -70,46 +69,9 @@ func (e *examiner) hub() error {
 
 // lease reads the Lease of the hubs. It returns false if that could not be looked at.
 func (e *examiner) lease() bool {
-	lease, err := ReadLease(e.ctx, e.client)
+	lease, err := installation.Lease(e.ctx, e.client)
 	e.facts.Hub.Lease = lease
 	return e.read(doctor.CheckHub, "Leases of namespace "+hubconfig.LeaseNamespace, err)
-}
-
-// ReadLease reads the Lease by which the hubs of a management cluster agree who works; nil if there is none.
-func ReadLease(ctx context.Context, c client.Reader) (*doctor.Lease, error) {
-	l := &coordinationv1.Lease{}
-	err := c.Get(ctx, client.ObjectKey{Namespace: hubconfig.LeaseNamespace, Name: hubconfig.LeaseName}, l)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read Lease %s/%s: %w", hubconfig.LeaseNamespace, hubconfig.LeaseName, err)
-	}
-	return leaseOf(l), nil
-}
-
-// maxHolder is how much is told of a holder's name, which anybody may have written. A pod's name and a UUID are shorter.
-const maxHolder = 120
-
-func leaseOf(l *coordinationv1.Lease) *doctor.Lease {
-	out := &doctor.Lease{Installation: l.Labels[hubconfig.InstallationLabel], Lasts: 15 * time.Second}
-	if l.Spec.HolderIdentity != nil {
-		out.Holder = excerpt.Of(*l.Spec.HolderIdentity, maxHolder)
-	}
-	if l.Spec.RenewTime != nil {
-		out.Renewed = l.Spec.RenewTime.Time
-	}
-	if l.Spec.LeaseDurationSeconds != nil {
-		out.Lasts = time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
-	}
-	return out
-}
-
-// image takes an image apart into the last part of its name, and its tag.
-func image(ref string) (name, tag string) {
-	ref, _, _ = strings.Cut(ref, "@")
-	name, tag, _ = strings.Cut(path.Base(ref), ":")
-	return name, tag
 }
 
 // workload adds a Deployment that runs one of some programs, with its pods.
@@ -120,7 +82,7 @@ func (e *examiner) workload(to []doctor.Workload, d *appsv1.Deployment, check do
 	spec := &d.Spec.Template.Spec
 	for i := range spec.Containers {
 		c := &spec.Containers[i]
-		name, tag := image(c.Image)
+		name, tag, _ := manifests.ParseImage(c.Image)
 		if !slices.Contains(programs, name) && (check != doctor.CheckHub || d.Labels["app.kubernetes.io/name"] != "chandler") {
 			continue
 		}
@@ -141,7 +103,8 @@ func (e *examiner) podsOf(d *appsv1.Deployment, check doctor.Check) (out []docto
 		return nil
 	}
 	list := &corev1.PodList{}
-	err = e.client.List(e.ctx, list, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(page))
+	err = e.client.List(e.ctx, list, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector},
+		client.Limit(live.PageSize))
 	if !e.read(check, "pods in namespace "+d.Namespace+", and so their restarts", err) {
 		return nil
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package live
+package register
 
 import (
 	"cmp"
@@ -13,52 +13,49 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
-// Ruled is what becomes of an origin that a rule matches.
-type Ruled struct {
-	Namespace, Name, Kind, Rule string
-	// Result says as what it is registered, or why it is not. Registers is true if it is, and its kubeconfig passes.
-	Result    string
-	Registers bool
+// ruled is what becomes of an origin that a rule matches.
+type ruled struct {
+	namespace, name, kind, rule string
+	// result says as what it is registered, or why it is not. registers is true if it is, and its kubeconfig passes.
+	result    string
+	registers bool
 }
 
-// Trial tries registration rules on a live hub. It reads, and changes nothing.
-type Trial struct {
-	Reader *Reader
-	// Rules are those that are tried. Those that the hub has do not count.
-	Rules []origin.Rule
-	// Checks are the rules by which the hub checks kubeconfigs.
-	Checks kubeconfig.Rules
-	// Namespace is the one to look in; "" for all.
-	Namespace string
-	// Notes say what could not be read.
-	Notes []string
+// trial tries registration rules on a live hub. It reads, and changes nothing.
+type trial struct {
+	*live.Reader
+	// policy has the rules that are tried. Those that the hub has do not count.
+	policy origin.Policy
+	// checks are the rules by which the hub checks kubeconfigs.
+	checks kubeconfig.Rules
+	// namespace is the one to look in; "" for all.
+	namespace string
+	// notes say what could not be read.
+	notes []string
 
-	policy     origin.Policy
 	namespaces map[string]map[string]string
 	clusters   map[types.NamespacedName]bool
 	byName     map[types.NamespacedName]*hubv1.ClusterRegistration
-	byOrigin   map[string]*hubv1.ClusterRegistration
+	byOrigin   map[place]*hubv1.ClusterRegistration
 }
 
-// Run returns what becomes of all that a rule matches.
-func (t *Trial) Run(ctx context.Context) ([]Ruled, error) {
-	t.policy = t.Reader.Hub.Origins
-	t.policy.Rules = t.Rules
+// run returns what becomes of all that a rule matches.
+func (t *trial) run(ctx context.Context) ([]ruled, error) {
 	if err := t.surroundings(ctx); err != nil {
 		return nil, err
 	}
-	var out []Ruled
+	var out []ruled
 	for _, kind := range origin.Kinds {
 		if !t.policy.HasRules(kind) {
 			continue
@@ -81,22 +78,22 @@ func (t *Trial) Run(ctx context.Context) ([]Ruled, error) {
 			out = append(out, one)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Ruled) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	slices.SortStableFunc(out, func(a, b ruled) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 	})
 	return out, nil
 }
 
 // surroundings reads what decides about origins beside themselves.
-func (t *Trial) surroundings(ctx context.Context) error {
+func (t *trial) surroundings(ctx context.Context) error {
 	t.namespaces, t.clusters = map[string]map[string]string{}, map[types.NamespacedName]bool{}
-	t.byName, t.byOrigin = map[types.NamespacedName]*hubv1.ClusterRegistration{}, map[string]*hubv1.ClusterRegistration{}
+	t.byName, t.byOrigin = map[types.NamespacedName]*hubv1.ClusterRegistration{}, map[place]*hubv1.ClusterRegistration{}
 	namespaces := &metav1.PartialObjectMetadataList{}
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
-	err := t.Reader.Client.List(ctx, namespaces, client.HasLabels{hubv1.RegisterSecretsLabel})
+	err := t.Client.List(ctx, namespaces, client.HasLabels{hubv1.RegisterSecretsLabel})
 	switch {
 	case apierrors.IsForbidden(err):
-		t.Notes = append(t.Notes, "you may not list Namespaces, so what their label "+hubv1.RegisterSecretsLabel+" allows is not known")
+		t.notes = append(t.notes, "you may not list Namespaces, so what their label "+hubv1.RegisterSecretsLabel+" allows is not known")
 	case err != nil:
 		return fmt.Errorf("list the Namespaces: %w", err)
 	}
@@ -111,10 +108,8 @@ func (t *Trial) surroundings(ctx context.Context) error {
 		t.clusters[client.ObjectKeyFromObject(c)] = true
 	}
 	registrations := &hubv1.ClusterRegistrationList{}
-	if err := t.Reader.Client.List(ctx, registrations, client.InNamespace(t.Namespace)); meta.IsNoMatchError(err) {
-		return fmt.Errorf("this API server has no ClusterRegistrations, so %w: choose another one by --context or --kubeconfig", ErrNoHub)
-	} else if err != nil {
-		return fmt.Errorf("list the ClusterRegistrations: %w", err)
+	if err := t.Client.List(ctx, registrations, client.InNamespace(t.namespace)); err != nil {
+		return live.Refused("ClusterRegistrations", t.namespace, err)
 	}
 	for i := range registrations.Items {
 		t.registered(&registrations.Items[i])
@@ -122,91 +117,70 @@ func (t *Trial) surroundings(ctx context.Context) error {
 	return nil
 }
 
-func (t *Trial) registered(reg *hubv1.ClusterRegistration) {
+func (t *trial) registered(reg *hubv1.ClusterRegistration) {
 	t.byName[client.ObjectKeyFromObject(reg)] = reg
 	if ref := reg.Spec.OriginRef; ref != nil {
-		t.byOrigin[originKey(reg.Namespace, *ref)] = reg
+		t.byOrigin[place{reg.Namespace, *ref}] = reg
 	}
 }
 
-func originKey(namespace string, ref hubv1.OriginReference) string {
-	return ref.APIGroup + "/" + ref.Kind + "/" + namespace + "/" + ref.Name
+// place is an origin and its namespace.
+type place struct {
+	namespace string
+	hubv1.OriginReference
 }
 
-// list lists the objects of a kind, of Secrets the metadata. There are none of a kind that is not installed.
-func (t *Trial) list(ctx context.Context, kind origin.Kind) ([]*unstructured.Unstructured, error) {
-	mapping, err := t.Reader.Client.RESTMapper().RESTMapping(kind.GroupKind)
-	if meta.IsNoMatchError(err) {
+// list lists the origins of a kind. There are none of a kind that is not installed.
+func (t *trial) list(ctx context.Context, kind origin.Kind) ([]*unstructured.Unstructured, error) {
+	found, err := t.Origins(ctx, kind, client.InNamespace(t.namespace))
+	switch {
+	case meta.IsNoMatchError(err):
 		if t.policy.HasRules(kind) && kind != origin.ClusterAPI {
-			t.Notes = append(t.Notes, fmt.Sprintf("kind %s is not installed", kind.GroupKind))
+			t.notes = append(t.notes, fmt.Sprintf("kind %s is not installed", kind.GroupKind))
 		}
 		return nil, nil
-	} else if err != nil {
-		return nil, fmt.Errorf("look for %s: %w", kind.Kind, err)
+	case err != nil:
+		return nil, live.Refused(kind.Kind+"s", t.namespace, err)
 	}
-	var list client.ObjectList = &unstructured.UnstructuredList{}
-	if kind == origin.Secret {
-		list = &metav1.PartialObjectMetadataList{}
-	}
-	list.GetObjectKind().SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := t.Reader.Client.List(ctx, list, client.InNamespace(t.Namespace)); err != nil {
-		if apierrors.IsForbidden(err) && t.Namespace == "" {
-			err = fmt.Errorf("%w; write -n NAMESPACE for a namespace that you may read", err)
-		}
-		return nil, fmt.Errorf("list the %ss: %w", kind.Kind, err)
-	}
-	var out []*unstructured.Unstructured
-	err = meta.EachListItem(list, func(one runtime.Object) error {
-		u, ok := one.(*unstructured.Unstructured)
-		if !ok {
-			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(one)
-			if err != nil {
-				return err
-			}
-			u = &unstructured.Unstructured{Object: content}
-		}
-		out = append(out, u)
-		return nil
-	})
-	return out, err
+	return found, nil
 }
 
 // one says what becomes of an origin.
-func (t *Trial) one(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured) (Ruled, error) {
+func (t *trial) one(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured) (ruled, error) {
 	key := client.ObjectKeyFromObject(obj)
 	verdict := t.policy.Judge(kind, obj, origin.Around{NamespaceLabels: t.namespaces[key.Namespace], ClusterExists: func(name string) bool {
 		return t.clusters[types.NamespacedName{Namespace: key.Namespace, Name: name}]
 	}})
-	out := Ruled{Namespace: key.Namespace, Name: key.Name, Kind: kind.Kind, Rule: verdict.By.Rule}
+	out := ruled{namespace: key.Namespace, name: key.Name, kind: kind.Kind, rule: verdict.By.Rule}
 	switch {
 	case verdict.AtOnce:
-		out.Result = fmt.Sprintf("not registered: label %s is \"false\"", hubv1.RegisterLabel)
+		out.result = fmt.Sprintf("not registered: label %s is \"false\"", hubv1.RegisterLabel)
 	case verdict.Refused != "":
-		out.Result = "not registered: " + verdict.Refused
+		out.result = "not registered: " + verdict.Refused
 	case verdict.Origin != teardown.OriginWanted:
-		out.Result = "not registered: it is being deleted"
+		out.result = "not registered: it is being deleted"
 	}
-	if out.Result != "" {
+	if out.result != "" {
 		return out, nil
 	}
-	reg, result := t.place(kind, key, verdict)
-	if out.Result = result; reg == nil {
+	reg, result := t.registration(kind, key, verdict)
+	if out.result = result; reg == nil {
 		return out, nil
 	}
 	refused, err := t.refused(ctx, kind, obj, reg, verdict)
 	if err != nil {
 		return out, err
 	}
-	if out.Registers = refused == ""; !out.Registers {
-		out.Result += "; " + refused
+	if out.registers = refused == ""; !out.registers {
+		out.result += "; " + refused
 	}
 	return out, nil
 }
 
-// place returns the registration that an origin has or gets, and what to say of it; nil if both names are taken.
-func (t *Trial) place(kind origin.Kind, key types.NamespacedName, verdict origin.Verdict) (*hubv1.ClusterRegistration, string) {
+// registration returns the one that an origin has or gets, and what to say of it; nil if both names are taken.
+func (t *trial) registration(kind origin.Kind, key types.NamespacedName, verdict origin.Verdict) (*hubv1.ClusterRegistration, string) {
 	ref := kind.Reference(key.Name)
-	if reg := t.byOrigin[originKey(key.Namespace, ref)]; reg != nil {
+	if reg := t.byOrigin[place{key.Namespace, ref}]; reg != nil {
 		return reg, "is registered as " + reg.Name
 	}
 	first := verdict.RegistrationName(key.Name)
@@ -226,7 +200,7 @@ func (t *Trial) place(kind origin.Kind, key types.NamespacedName, verdict origin
 }
 
 // refused returns why the kubeconfig of an origin cannot be used, or could not be checked; "" if it passes.
-func (t *Trial) refused(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured, reg *hubv1.ClusterRegistration,
+func (t *trial) refused(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured, reg *hubv1.ClusterRegistration,
 	verdict origin.Verdict) (string, error) {
 	if reg.Spec.KubeConfig != nil {
 		return "", nil // it has its own
@@ -237,7 +211,7 @@ func (t *Trial) refused(ctx context.Context, kind origin.Kind, obj *unstructured
 	}
 	source = verdict.Keyed(source)
 	secret := &corev1.Secret{}
-	err = t.Reader.Client.Get(ctx, types.NamespacedName{Namespace: obj.GetNamespace(), Name: source.Secret}, secret)
+	err = t.Client.Get(ctx, types.NamespacedName{Namespace: obj.GetNamespace(), Name: source.Secret}, secret)
 	switch {
 	case apierrors.IsForbidden(err):
 		return "its kubeconfig is not checked: you may not read the Secret", nil
@@ -246,7 +220,7 @@ func (t *Trial) refused(ctx context.Context, kind origin.Kind, obj *unstructured
 	case err != nil:
 		return "", fmt.Errorf("read Secret %s/%s: %w", obj.GetNamespace(), source.Secret, err)
 	}
-	checks := (&hubconfig.Config{Rules: t.Checks}).RulesFor(reg)
+	checks := (&hubconfig.Config{Rules: t.checks}).RulesFor(reg)
 	checks.Context = source.Context
 	keys, err := kubeconfig.Keys(secret.Data, source.Key, source.Candidates)
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package live
+package doctor
 
 import (
 	"cmp"
@@ -125,7 +125,7 @@ type failing struct {
 }
 
 // inUse keeps those of the sources that fail to which something refers. The hub keeps its charts and sources for a while after
-// the last one that used them: such a failure is mended. Those that somebody else made are his to judge.
+// the last one that used them: such a failure is mended. Others judge what they have made themselves.
 func (e *examiner) inUse() []doctor.Source {
 	used := map[string]bool{}
 	ours := func(f failing) bool {

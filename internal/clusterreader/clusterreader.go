@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package live
+// Package clusterreader reads one cluster from a live hub: what package explain explains, and package tree shows.
+package clusterreader
 
 import (
 	"context"
@@ -19,33 +20,42 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/explain"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// Cluster reads everything about a cluster, for package explain. If the caller may not read something, that is noted,
-// and is not an error.
-func (r *Reader) Cluster(ctx context.Context, reg *hubv1.ClusterRegistration, now time.Time) (*explain.Input, error) {
-	g := &gatherer{Reader: r, ctx: ctx, documents: map[place]render.Document{}, in: &explain.Input{
-		Registration: reg, Shared: r.Hub, Now: now,
-	}}
-	g.in.Document, g.in.Revision = g.document, g.revision
-	for _, step := range []func() error{g.origin, g.teams, g.sets, g.deliveries, g.flux} {
-		if err := step(); err != nil {
-			return nil, err
-		}
-	}
-	return g.in, nil
+// Read reads everything about a cluster. If the caller may not read something, that is noted, and is not an error. own is a namespace that
+// is read too if the caller may not read all of them; it may be empty.
+func Read(ctx context.Context, r *live.Reader, reg *hubv1.ClusterRegistration, own string, now time.Time) (*explain.Input, error) {
+	g := begin(ctx, r, reg, now)
+	g.own, g.in.Document, g.in.Revision = own, g.document, g.revision
+	return g.in, g.read(g.origin, g.teams, g.sets, g.deliveries, g.flux)
 }
 
 type gatherer struct {
-	*Reader
+	*live.Reader
 	ctx       context.Context
 	in        *explain.Input
 	documents map[place]render.Document
+	own       string
 	// only is the one namespace that is read; empty for all.
 	only string
 	// refused are the namespaces in which the caller may not list the kind that was listed last.
 	refused []string
+}
+
+func begin(ctx context.Context, r *live.Reader, reg *hubv1.ClusterRegistration, now time.Time) *gatherer {
+	return &gatherer{Reader: r, ctx: ctx, documents: map[place]render.Document{},
+		in: &explain.Input{Registration: reg, Shared: r.Hub, Now: now}}
+}
+
+func (g *gatherer) read(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // note records something that is missing from the answer.
@@ -76,8 +86,8 @@ func (g *gatherer) list(what string, list client.ObjectList, take func(), opts .
 	}
 	reach := append(slices.Clone(g.Hub.PlatformNamespaces), g.in.Registration.Namespace)
 	namespaces := slices.Clone(reach)
-	if g.Own != "" {
-		namespaces = append(namespaces, g.Own)
+	if g.own != "" {
+		namespaces = append(namespaces, g.own)
 	}
 	slices.Sort(namespaces)
 	for _, ns := range slices.Compact(namespaces) {
@@ -113,7 +123,7 @@ func (g *gatherer) clusterKey() string {
 }
 
 // deliveries reads the deliveries to the cluster, by its name and not by its cluster key: with a wrong --hub-id, the
-// key would find nothing, and nobody would notice.
+// key would find nothing, without a word.
 func (g *gatherer) deliveries() error {
 	reg := g.in.Registration
 	list := &hubv1.AddonDeliveryList{}

@@ -100,22 +100,21 @@ func (r *Reconciler) copiesThere(ctx context.Context, c *cluster) ([]metav1.Part
 	return out, nil
 }
 
-// dropsCopy returns whether a copy is to go.
+// dropsCopy returns whether a copy is to go: nothing is to read it, and no Flux object does.
 func (c *cluster) dropsCopy(there *metav1.PartialObjectMetadata) bool {
 	name := there.Annotations[hubv1.DeliveryAnnotation]
 	d := c.delivery(there.Namespace, name)
+	unread := !c.hasObjectsOf(there.Namespace, name)
 	switch {
 	case there.DeletionTimestamp != nil:
 		return false
-	case d == nil || d.leaving:
-		return !c.hasObjectsOf(there.Namespace, name)
-	case d.result == nil: // it is not known what it reads
-		return false
+	case d == nil || d.leaving || d.result == nil: // it is not known what an object reads
+		return unread
 	case slices.Contains(d.result.Unshared, there.Name):
 		return true
 	}
 	read := func(w render.Copy) bool { return w.Kind == there.Kind && w.As == there.Name }
-	return !slices.ContainsFunc(d.copies(), read) && c.settled(d)
+	return !slices.ContainsFunc(d.copies(), read) && (unread || c.settled(d))
 }
 
 // settled returns whether all objects of a delivery are as they are wanted now, so that none reads what an earlier

@@ -100,48 +100,25 @@ func (r *Reconciler) copiesThere(ctx context.Context, c *cluster) ([]metav1.Part
 	return out, nil
 }
 
-// dropsCopy returns whether a copy is to go: nothing is to read it, and no Flux object does.
+// dropsCopy returns whether a copy is to go: it is not shared any more, or nothing is to read it and no Flux object does.
 func (c *cluster) dropsCopy(there *metav1.PartialObjectMetadata) bool {
-	name := there.Annotations[hubv1.DeliveryAnnotation]
-	d := c.delivery(there.Namespace, name)
-	unread := !c.hasObjectsOf(there.Namespace, name)
+	d := c.delivery(there.Namespace, there.Annotations[hubv1.DeliveryAnnotation])
 	switch {
 	case there.DeletionTimestamp != nil:
 		return false
-	case d == nil || d.leaving || d.result == nil: // it is not known what an object reads
-		return unread
-	case slices.Contains(d.result.Unshared, there.Name):
+	case d != nil && d.result != nil && slices.Contains(d.result.Unshared, there.Name):
 		return true
 	}
-	read := func(w render.Copy) bool { return w.Kind == there.Kind && w.As == there.Name }
-	return !slices.ContainsFunc(d.copies(), read) && (unread || c.settled(d))
-}
-
-// settled returns whether all objects of a delivery are as they are wanted now, so that none reads what an earlier
-// rendering read.
-func (c *cluster) settled(d *delivery) bool {
-	if len(d.result.Failed) > 0 {
+	wanted := func(w render.Copy) bool { return w.Kind == there.Kind && w.As == there.Name }
+	if d != nil && !d.leaving && slices.ContainsFunc(d.copies(), wanted) {
 		return false
 	}
 	for k, o := range c.objects {
-		if k.Namespace != d.Namespace || o.delivery != d.Name {
-			continue
-		}
-		if by, w := c.wanted(k); by != d || w.Hash != o.Hash {
+		if k.Namespace == there.Namespace && slices.Contains(o.reads, there.Kind+"/"+there.Name) {
 			return false
 		}
 	}
 	return true
-}
-
-// hasObjectsOf returns whether a delivery has Flux objects for the cluster.
-func (c *cluster) hasObjectsOf(namespace, delivery string) bool {
-	for k, o := range c.objects {
-		if k.Namespace == namespace && o.delivery == delivery {
-			return true
-		}
-	}
-	return false
 }
 
 // copy writes one copy, if it is not there as it should be.

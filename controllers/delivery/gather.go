@@ -116,6 +116,8 @@ type object struct {
 	version string
 	// uses are the sources and charts that it refers to, as index.Source writes them.
 	uses []string
+	// reads are the ConfigMaps and Secrets that it reads, as index.ReadsOf writes them.
+	reads []string
 	// lacks is one of those that Flux waits for and the hub has not made; "" for none.
 	lacks string
 	// refusal is what Flux says of one that it waits for and could not fetch; zero for none.

@@ -108,7 +108,7 @@ func (r *Reconciler) observe(c *cluster, obj client.Object, kind string) *object
 	a := obj.GetAnnotations()
 	k, is := keyOf(obj, kind), assembly.LiveOf(obj)
 	o := &object{state: r.sightings.settled(obj.GetUID(), fluxstate.Of(obj)), uid: obj.GetUID(), version: obj.GetResourceVersion(),
-		uses: index.UsesOf(obj), delivery: is.Delivery, kept: is.Kept,
+		uses: index.UsesOf(obj), reads: index.ReadsOf(obj), delivery: is.Delivery, kept: is.Kept,
 		orphan: a[hubv1.DeletionPolicyAnnotation] == string(hubv1.DeletionPolicyOrphan)}
 	if d := obj.GetDeletionTimestamp(); d != nil {
 		o.deleted = d.Time

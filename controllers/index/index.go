@@ -90,6 +90,28 @@ func UsesOf(obj client.Object) []string {
 	return nil
 }
 
+// ReadsOf returns the ConfigMaps and Secrets of its namespace that a Flux object of the hub reads, as kind/name.
+func ReadsOf(obj client.Object) []string {
+	var out []string
+	if obj.GetLabels()[hubv1.ClusterKeyLabel] == "" {
+		return nil
+	}
+	switch o := obj.(type) {
+	case *helmv2.HelmRelease:
+		for _, ref := range o.Spec.ValuesFrom {
+			out = append(out, ref.Kind+"/"+ref.Name)
+		}
+	case *kustomizev1.Kustomization:
+		if o.Spec.PostBuild == nil {
+			return nil
+		}
+		for _, ref := range o.Spec.PostBuild.SubstituteFrom {
+			out = append(out, ref.Kind+"/"+ref.Name)
+		}
+	}
+	return out
+}
+
 func account(namespace, name string) []string {
 	if name == "" {
 		return nil

@@ -3,11 +3,13 @@
 package index
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -84,6 +86,12 @@ func slimHelmRelease(in any) (any, error) {
 	if ByWorkloadIdentity(o) || o.Labels[hubv1.ClusterKeyLabel] == "" {
 		spec.KubeConfig = o.Spec.KubeConfig
 	}
+	for _, ref := range o.Spec.ValuesFrom {
+		slim := meta.ValuesReference{Kind: common.one(ref.Kind), Name: ref.Name}
+		if o.Labels[hubv1.ClusterKeyLabel] != "" && !slices.Contains(spec.ValuesFrom, slim) { // each key is a reference
+			spec.ValuesFrom = append(spec.ValuesFrom, slim)
+		}
+	}
 	status := helmv2.HelmReleaseStatus{Conditions: slimConditions(o.Status.Conditions), ObservedGeneration: o.Status.ObservedGeneration,
 		LastAttemptedGeneration: o.Status.LastAttemptedGeneration, Failures: min(o.Status.Failures, 1)}
 	if latest := o.Status.History.Latest(); latest != nil {
@@ -136,6 +144,9 @@ func slimKustomization(in any) (any, error) {
 		&spec.NamePrefix, &spec.NameSuffix, &spec.Path)
 	if ByWorkloadIdentity(o) {
 		spec.KubeConfig = o.Spec.KubeConfig
+	}
+	if build := o.Spec.PostBuild; build != nil && len(build.SubstituteFrom) > 0 {
+		spec.PostBuild = &kustomizev1.PostBuild{SubstituteFrom: build.SubstituteFrom}
 	}
 	o.Spec, o.Status = spec, kustomizev1.KustomizationStatus{
 		Conditions: slimConditions(o.Status.Conditions), LastAppliedRevision: common.one(o.Status.LastAppliedRevision),

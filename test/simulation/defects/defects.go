@@ -286,7 +286,7 @@ var Defects = []Defect{
 		{"internal/render/beside.go", "\treturn strings.FieldsFunc(annotations[hubv1.ShareAnnotation],", "\treturn strings.FieldsFunc(\"flux-system\"+annotations[\"none\"],"},
 	}},
 	{"copy-stays", "A copy of what lies beside a cluster stays when nothing reads it any more", "copies", []Edit{
-		{"controllers/delivery/copies.go", "\treturn !slices.ContainsFunc(d.copies(), read) && (unread", "\treturn false && (unread"},
+		{"controllers/delivery/copies.go", "\t\t\treturn false\n\t\t}\n\t}\n\treturn true\n}", "\t\t\treturn false\n\t\t}\n\t}\n\treturn false\n}"},
 	}},
 	{"copy-of-old", "A copy of what lies beside a cluster is not written again", "copies", []Edit{
 		{"controllers/delivery/copies.go", "if at >= 0 && there[at].Annotations[hubv1.HashAnnotation] == hash &&", "if at >= 0 &&"},

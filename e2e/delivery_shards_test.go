@@ -11,10 +11,12 @@ import (
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/shard"
 	"github.com/chandler-hub/chandler/test/facade"
 	"github.com/chandler-hub/chandler/test/localfleet"
@@ -31,6 +33,18 @@ spec:
   addons:
     - name: sh
       kustomization: {path: ./shards, sourceRef: {name: fleet}, postBuild: {substitute: {name: "sh-<< cluster.name >>", color: %s}}}
+`
+
+const shardDeployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: $COMPONENT-$SHARD, namespace: flux-system}
+spec:
+  selector: {matchLabels: {app: $COMPONENT-$SHARD}}
+  template:
+    metadata: {labels: {app: $COMPONENT-$SHARD}}
+    spec:
+      containers: [{name: manager, image: "example.org/$COMPONENT:v1", args: [--watch-label-selector=sharding.fluxcd.io/key=$SHARD]}]
 `
 
 // shardedFleet is a hub whose Flux has a kustomize-controller for each of two shards.
@@ -63,8 +77,16 @@ func TestShards(t *testing.T) {
 		}
 	}
 
+	// Without the flag the hub finds the shards of Flux, as it starts where none are published yet. The Flux of this test runs beside the cluster:
+	// its Deployments say what it serves.
 	f.stop()
-	f.args[0] = "--flux-shards=a,b"
+	f.args = nil
+	check(t, f.Client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: hubconfig.DefaultNamespace, Name: hubconfig.ConfigMapName}}))
+	for _, component := range []string{"kustomize-controller", "helm-controller"} {
+		for _, s := range []string{"a", "b"} {
+			apply(t, f.Client, strings.NewReplacer("$COMPONENT", component, "$SHARD", s).Replace(shardDeployment))
+		}
+	}
 	f.start(t)
 	soon(t, "some clusters move to the new shard", func() error { return f.moved(ctx) })
 	f.apply(t, fmt.Sprintf(shardsSet, "green"))

@@ -109,6 +109,8 @@ const (
 	RegistrationAnnotation = "chandler.dev/registration"
 	// DeliveryAnnotation is the name of the AddonDelivery (same namespace) that a generated object belongs to.
 	DeliveryAnnotation = "chandler.dev/delivery"
+	// CopyOfAnnotation on a copy of what lies beside a cluster is the name of the original, in the namespace of the registration.
+	CopyOfAnnotation = "chandler.dev/copy-of"
 	// HashAnnotation is a digest of everything that the hub applied to the object.
 	HashAnnotation = "chandler.dev/applied-hash"
 	// DependsOnAnnotation lists the add-ons, comma-separated, that this one was delivered after. Removal runs in

@@ -53,6 +53,7 @@ func TestDefaults(t *testing.T) {
 			PlatformNamespaces: []string{"chandler-system", "flux-system"},
 			Origins:            origin.Policy{SecretNamespaces: []string{"chandler-system", "flux-system"}},
 			Chart:              render.ManifestChart{URL: "http://chandler.chandler-system.svc", Name: "chandler-manifests", Digest: manifestchart.Digest()},
+			LearnShards:        true,
 		},
 		Rules:            kubeconfig.Rules{ForbiddenHosts: hub.hosts, ForbiddenAddrs: hub.addrs},
 		DeselectionDelay: 5 * time.Minute,
@@ -85,6 +86,7 @@ func TestFlags(t *testing.T) {
 			PlatformNamespaces: []string{"hub", "flux-system"},
 			Origins:            origin.Policy{RegisterAll: []string{"kamaji", "capi"}, SecretNamespaces: []string{"hub", "flux-system"}},
 			Chart:              render.ManifestChart{URL: "http://hub.example.org:5000", Name: "chandler-manifests", Digest: manifestchart.Digest()},
+			LearnShards:        true,
 		},
 		Rules: kubeconfig.Rules{
 			AllowInsecureTLS: true,

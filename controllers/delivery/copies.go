@@ -7,9 +7,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,53 +25,58 @@ import (
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// copies keeps beside each set what its add-ons read of the ConfigMaps and Secrets that lie beside the cluster. A copy is
+// copies keeps in the namespace of each set what its add-ons read of the ConfigMaps and Secrets that lie beside the cluster. A copy is
 // written before the add-on that reads it, and again whenever its original changes: Flux reconciles by its watch label. A
-// copy goes when nothing reads it any more, and at once when its original is no longer shared. What cannot be copied
-// holds up only the add-ons that read it.
+// copy has the keys that are wanted or that a Flux object still reads. It goes when there are none, and at once when its original is no
+// longer shared. What cannot be copied holds up only the add-ons that read it.
 func (r *Reconciler) copies(ctx context.Context, c *cluster) error {
-	there, err := r.copiesThere(ctx, c)
+	all, err := r.copiesOf(ctx, c)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, d := range c.deliveries {
-		if d.leaving {
+	for _, k := range all {
+		err := r.keepCopy(ctx, c, k)
+		if err == nil {
 			continue
 		}
-		for _, want := range d.copies() {
-			if err := r.copy(ctx, c, d, &want, there); err != nil {
-				errs = append(errs, err)
-				d.uncopied = append(d.uncopied, uncopied{want.As, err})
-			}
+		if d := c.delivery(k.namespace, k.delivery); d != nil {
+			d.uncopied = append(d.uncopied, uncopied{k.name, err})
 		}
-	}
-	for i := range there {
-		if c.dropsCopy(&there[i]) {
-			name := there[i].Kind + " " + client.ObjectKeyFromObject(&there[i]).String()
-			ctrl.LoggerFrom(ctx).Info("nothing reads a copy any more", logkey.Object, name)
-			errs = append(errs, apply.Delete(ctx, r.Client, &there[i]))
+		if !errors.Is(err, apply.ErrNotOwned) && !errors.Is(err, errUnshared) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
+// copied is a copy, and who reads it.
+type copied struct {
+	kind, namespace, name string
+	// original is what it is copied from, in the namespace of the registration.
+	original string
+	// delivery is the one whose add-ons read it.
+	delivery string
+	// there is its metadata; nil if it does not exist.
+	there *metav1.PartialObjectMetadata
+	// keys are those that are read, and whole is true if all are. needed is true if a reader cannot do without the original.
+	keys          map[string]bool
+	whole, needed bool
+	// wanted is true if an add-on is to read it.
+	wanted bool
+}
+
+// read returns whether something reads the copy, or is to.
+func (k *copied) read() bool { return k.whole || len(k.keys) > 0 }
+
 // uncopied is a copy that could not be made, by its name.
 type uncopied struct {
 	as  string
 	err error
-}
-
-// copies returns the copies that what a delivery may deliver needs, each once.
-func (d *delivery) copies() []render.Copy {
-	var all []render.Copy
-	for i := range d.Wanted {
-		all = append(all, d.Wanted[i].Copies...)
-	}
-	return render.MergeCopies(all)
 }
 
 // mayRead returns an error if an object reads a copy that could not be made.
@@ -82,120 +89,182 @@ func (d *delivery) mayRead(copies []render.Copy) error {
 	return nil
 }
 
-// copiesThere returns the metadata of the copies that the hub keeps for a cluster.
-func (r *Reconciler) copiesThere(ctx context.Context, c *cluster) ([]metav1.PartialObjectMetadata, error) {
-	var out []metav1.PartialObjectMetadata
+// copiesOf returns the copies that there are for a cluster, and those that its deliveries want.
+func (r *Reconciler) copiesOf(ctx context.Context, c *cluster) ([]*copied, error) {
+	var out []*copied
+	by := map[plan.Key]*copied{}
+	add := func(kind, namespace, name string) *copied {
+		at := plan.Key{Kind: kind, Namespace: namespace, Name: name}
+		if by[at] == nil {
+			by[at] = &copied{kind: kind, namespace: namespace, name: name, keys: map[string]bool{}}
+			out = append(out, by[at])
+		}
+		return by[at]
+	}
 	for _, kind := range []string{secretKind, configMapKind} {
 		mirrors, err := index.Mirrors(ctx, r.Client, kind, identity.ClusterKey(r.Config.HubID, c.key))
 		if err != nil {
 			return nil, err
 		}
 		for i := range mirrors {
-			if mirrors[i].Labels[hubv1.MirrorLabel] == identity.CopyMirror {
-				mirrors[i].SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-				out = append(out, mirrors[i])
+			if m := &mirrors[i]; m.Labels[hubv1.MirrorLabel] == identity.CopyMirror {
+				k := add(kind, m.Namespace, m.Name)
+				k.there, k.original, k.delivery = m, m.Annotations[hubv1.CopyOfAnnotation], m.Annotations[hubv1.DeliveryAnnotation]
+			}
+		}
+	}
+	for _, d := range c.deliveries {
+		for i := range d.Wanted {
+			for _, w := range d.Wanted[i].Copies {
+				k := add(w.Kind, d.Namespace, w.As)
+				k.original, k.delivery, k.wanted, k.needed = w.Name, d.Name, true, true
+				for _, key := range w.Keys {
+					k.keys[key] = true
+				}
+			}
+		}
+	}
+	for at, o := range c.objects {
+		for _, ref := range o.reads {
+			if k := by[plan.Key{Kind: ref.Kind, Namespace: at.Namespace, Name: ref.Name}]; k != nil {
+				k.needed = k.needed || !ref.Optional
+				if k.whole = k.whole || ref.Key == ""; ref.Key != "" {
+					k.keys[ref.Key] = true
+				}
 			}
 		}
 	}
 	return out, nil
 }
 
-// dropsCopy returns whether a copy is to go: it is not shared any more, or nothing is to read it and no Flux object does.
-func (c *cluster) dropsCopy(there *metav1.PartialObjectMetadata) bool {
-	d := c.delivery(there.Namespace, there.Annotations[hubv1.DeliveryAnnotation])
+// errUnshared says that what is to be copied has gone, or is not shared, since it was looked at. Its event renders the add-ons again.
+var errUnshared = errors.New("it is not there any more, or not shared with the set's namespace")
+
+// keepCopy writes a copy, if it is not there as it should be, or lets it go.
+func (r *Reconciler) keepCopy(ctx context.Context, c *cluster, k *copied) error {
+	if c.reach[k.namespace].ByTeam() {
+		return r.dropCopy(ctx, k)
+	}
+	if !k.read() {
+		if c.delivery(k.namespace, k.delivery) == nil { // then the Flux objects may not have been looked at
+			if left, err := r.objectsLeft(ctx, c, k.namespace); err != nil || len(left) > 0 {
+				return err
+			}
+		}
+		return r.dropCopy(ctx, k)
+	}
+	ref := render.Ref{Kind: k.kind, Namespace: c.key.Namespace, Name: k.original}
+	doc, _, err := r.documents.Read(ctx, r.from(), c.key, k.namespace, ref)
 	switch {
-	case there.DeletionTimestamp != nil:
-		return false
-	case d != nil && d.result != nil && slices.Contains(d.result.Unshared, there.Name):
-		return true
+	case err != nil:
+		return err
+	case !doc.Found && k.needed && k.there != nil:
+		return nil // whoever replaces the original may have deleted it first
+	case !slices.Contains(doc.SharedWith, k.namespace):
+		return errors.Join(r.dropCopy(ctx, k), errUnshared)
 	}
-	wanted := func(w render.Copy) bool { return w.Kind == there.Kind && w.As == there.Name }
-	if d != nil && !d.leaving && slices.ContainsFunc(d.copies(), wanted) {
-		return false
-	}
-	for k, o := range c.objects {
-		if k.Namespace == there.Namespace && slices.Contains(o.reads, there.Kind+"/"+there.Name) {
-			return false
+	if k.whole {
+		for _, key := range doc.Keys {
+			k.keys[key] = true
 		}
 	}
-	return true
-}
-
-// copy writes one copy, if it is not there as it should be.
-func (r *Reconciler) copy(ctx context.Context, c *cluster, d *delivery, want *render.Copy, there []metav1.PartialObjectMetadata) error {
-	hash := identity.Hash(16, append([]string{want.Namespace, want.Version}, want.Keys...)...)
-	at := slices.IndexFunc(there, func(m metav1.PartialObjectMetadata) bool {
-		return m.Kind == want.Kind && m.Namespace == d.Namespace && m.Name == want.As
-	})
-	if at >= 0 && there[at].Annotations[hubv1.HashAnnotation] == hash && there[at].Annotations[hubv1.DeliveryAnnotation] == d.Name {
+	keys := slices.Sorted(maps.Keys(k.keys))
+	hash := identity.Hash(16, append([]string{k.original, k.delivery, doc.Version}, keys...)...)
+	if k.there != nil && k.there.Annotations[hubv1.HashAnnotation] == hash {
 		return nil
 	}
-	u, err := r.original(ctx, want, d.Namespace)
+	return r.writeCopy(ctx, c, k, keys, hash)
+}
+
+func (r *Reconciler) dropCopy(ctx context.Context, k *copied) error {
+	if k.there == nil || k.there.DeletionTimestamp != nil {
+		return nil
+	}
+	ctrl.LoggerFrom(ctx).Info("a copy goes", logkey.Object, fmt.Sprintf("%s %s/%s", k.kind, k.namespace, k.name))
+	return apply.Delete(ctx, r.Client, k.there)
+}
+
+// writeCopy writes a copy. An object of that name that is not the hub's stays as it is.
+func (r *Reconciler) writeCopy(ctx context.Context, c *cluster, k *copied, keys []string, hash string) error {
+	u, err := r.original(ctx, c, k, keys)
 	if err != nil {
-		return fmt.Errorf("copy %s %s/%s: %w", want.Kind, want.Namespace, want.Name, err)
+		return fmt.Errorf("copy %s %s/%s: %w", k.kind, c.key.Namespace, k.original, err)
 	}
 	key := identity.ClusterKey(r.Config.HubID, c.key)
-	u.SetNamespace(d.Namespace)
-	u.SetName(want.As)
+	u.SetNamespace(k.namespace)
+	u.SetName(k.name)
 	u.SetLabels(map[string]string{
 		"app.kubernetes.io/managed-by": "chandler",
 		hubv1.MirrorLabel:              identity.CopyMirror,
 		hubv1.ClusterKeyLabel:          key,
 		hubv1.ClusterLabel:             identity.LabelValue(c.key.Name),
-		hubv1.AddonSetLabel:            identity.LabelValue(d.Spec.AddonSetRef.Name),
 		fluxmeta.LabelKeyWatch:         fluxmeta.LabelValueWatchEnabled,
 	})
 	u.SetAnnotations(map[string]string{
 		hubv1.RegistrationAnnotation: c.key.String(),
-		hubv1.DeliveryAnnotation:     d.Name,
+		hubv1.DeliveryAnnotation:     k.delivery,
+		hubv1.CopyOfAnnotation:       k.original,
 		hubv1.HashAnnotation:         hash,
 	})
-	if at >= 0 {
-		u.SetUID(there[at].UID)
+	if k.there != nil {
+		u.SetUID(k.there.UID)
 		_, err = apply.Update(ctx, r.Client, u, hubv1.FieldManager)
 		return err
 	}
-	_, err = apply.Create(ctx, r.Client, r.Live, u, hubv1.FieldManager, func(there client.Object) bool {
-		return there.GetLabels()[hubv1.ClusterKeyLabel] == key && there.GetLabels()[hubv1.MirrorLabel] == identity.CopyMirror
-	})
+	there := &metav1.PartialObjectMetadata{}
+	there.SetGroupVersionKind(u.GroupVersionKind())
+	err = r.Live.Get(ctx, client.ObjectKeyFromObject(u), there)
+	owned := there.Labels[hubv1.ClusterKeyLabel] == key && there.Labels[hubv1.MirrorLabel] == identity.CopyMirror
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("read %s %s/%s: %w", k.kind, k.namespace, k.name, err)
+	case err == nil && !owned:
+		return fmt.Errorf("%s %s/%s: %w", k.kind, k.namespace, k.name, apply.ErrNotOwned)
+	}
+	_, err = apply.Update(ctx, r.Client, u, hubv1.FieldManager)
 	return err
 }
 
-// errUnshared says that what is to be copied has gone, or is not shared, since it was looked at. Its event renders the add-ons again.
-var errUnshared = errors.New("it is not there any more, or not shared with the set's namespace")
-
 // original reads what is to be copied, and returns an object of its kind with the keys that are used. It reads live whether the owner
-// shares it: the rendering may be older.
-func (r *Reconciler) original(ctx context.Context, want *render.Copy, namespace string) (*unstructured.Unstructured, error) {
-	name, content := types.NamespacedName{Namespace: want.Namespace, Name: want.Name}, map[string]any{}
+// shares it: what was looked at before may be older.
+func (r *Reconciler) original(ctx context.Context, c *cluster, k *copied, keys []string) (*unstructured.Unstructured, error) {
+	name, content := types.NamespacedName{Namespace: c.key.Namespace, Name: k.original}, map[string]any{}
 	u := &unstructured.Unstructured{Object: map[string]any{"data": content}}
-	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(want.Kind))
+	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(k.kind))
 	var annotations map[string]string
-	if want.Kind == secretKind {
+	if k.kind == secretKind {
 		s := &corev1.Secret{}
 		if err := r.Live.Get(ctx, name, s); err != nil {
-			return nil, err
+			return nil, unshared(err)
 		}
-		for _, k := range want.Keys {
-			if v, has := s.Data[k]; has {
-				content[k] = base64.StdEncoding.EncodeToString(v)
+		for _, key := range keys {
+			if v, has := s.Data[key]; has {
+				content[key] = base64.StdEncoding.EncodeToString(v)
 			}
 		}
 		annotations, u.Object["type"] = s.Annotations, string(corev1.SecretTypeOpaque)
 	} else {
 		m := &corev1.ConfigMap{}
 		if err := r.Live.Get(ctx, name, m); err != nil {
-			return nil, err
+			return nil, unshared(err)
 		}
-		for _, k := range want.Keys {
-			if v, has := m.Data[k]; has {
-				content[k] = v
+		for _, key := range keys {
+			if v, has := m.Data[key]; has {
+				content[key] = v
 			}
 		}
 		annotations = m.Annotations
 	}
-	if !slices.Contains(render.SharedWith(annotations), namespace) {
+	if !slices.Contains(render.SharedWith(annotations), k.namespace) {
 		return nil, errUnshared
 	}
 	return u, nil
+}
+
+// unshared makes an error of reading that an original is gone say no more than that.
+func unshared(err error) error {
+	if apierrors.IsNotFound(err) {
+		return errUnshared
+	}
+	return err
 }

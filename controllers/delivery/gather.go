@@ -116,8 +116,8 @@ type object struct {
 	version string
 	// uses are the sources and charts that it refers to, as index.Source writes them.
 	uses []string
-	// reads are the ConfigMaps and Secrets that it reads, as index.ReadsOf writes them.
-	reads []string
+	// reads are the copies of what lies beside the cluster that it reads.
+	reads []index.Read
 	// lacks is one of those that Flux waits for and the hub has not made; "" for none.
 	lacks string
 	// refusal is what Flux says of one that it waits for and could not fetch; zero for none.

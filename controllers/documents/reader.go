@@ -117,6 +117,9 @@ func size(doc *render.Document) int {
 	for k, objects := range doc.Objects {
 		bytes += entry + len(k) + 4*entry*len(objects)
 	}
+	for _, namespace := range doc.SharedWith {
+		bytes += entry + len(namespace)
+	}
 	return bytes + entry*(len(doc.Keys)+len(doc.Binary))
 }
 

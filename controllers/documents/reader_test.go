@@ -12,11 +12,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
 // TestReadersAreForgotten: a cluster that has no deliveries any more reads no documents, and one that nobody reads is not kept.
+// TestSizeOfAnnotation: what a document's annotation makes of it counts, too.
+func TestSizeOfAnnotation(t *testing.T) {
+	doc := render.ConfigMap(map[string]string{hubv1.ShareAnnotation: strings.Repeat("a,", 125000)}, nil)
+	if least := 16 * len(doc.SharedWith); size(&doc) < least {
+		t.Errorf("counts %d bytes, and takes at least %d", size(&doc), least)
+	}
+}
+
 func TestReadersAreForgotten(t *testing.T) {
 	var d Reader
 	one, two := types.NamespacedName{Name: "one"}, types.NamespacedName{Name: "two"}

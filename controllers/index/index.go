@@ -22,6 +22,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/team"
 )
@@ -90,23 +91,33 @@ func UsesOf(obj client.Object) []string {
 	return nil
 }
 
-// ReadsOf returns the ConfigMaps and Secrets of its namespace that a Flux object of the hub reads, as kind/name.
-func ReadsOf(obj client.Object) []string {
-	var out []string
+// Read is a ConfigMap or Secret of its namespace that a Flux object reads. Key is empty for all keys.
+type Read struct {
+	Kind, Name, Key string
+	Optional        bool
+}
+
+// ReadsOf returns what a Flux object of the hub reads of copies of what lies beside its cluster.
+func ReadsOf(obj client.Object) []Read {
 	if obj.GetLabels()[hubv1.ClusterKeyLabel] == "" {
 		return nil
 	}
+	var out []Read
 	switch o := obj.(type) {
 	case *helmv2.HelmRelease:
 		for _, ref := range o.Spec.ValuesFrom {
-			out = append(out, ref.Kind+"/"+ref.Name)
+			if identity.IsCopy(ref.Name) {
+				out = append(out, Read{ref.Kind, ref.Name, ref.GetValuesKey(), ref.Optional})
+			}
 		}
 	case *kustomizev1.Kustomization:
 		if o.Spec.PostBuild == nil {
 			return nil
 		}
 		for _, ref := range o.Spec.PostBuild.SubstituteFrom {
-			out = append(out, ref.Kind+"/"+ref.Name)
+			if identity.IsCopy(ref.Name) {
+				out = append(out, Read{ref.Kind, ref.Name, "", ref.Optional})
+			}
 		}
 	}
 	return out

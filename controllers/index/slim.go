@@ -3,7 +3,6 @@
 package index
 
 import (
-	"slices"
 	"strings"
 	"sync"
 
@@ -86,11 +85,9 @@ func slimHelmRelease(in any) (any, error) {
 	if ByWorkloadIdentity(o) || o.Labels[hubv1.ClusterKeyLabel] == "" {
 		spec.KubeConfig = o.Spec.KubeConfig
 	}
-	for _, ref := range o.Spec.ValuesFrom {
-		slim := meta.ValuesReference{Kind: common.one(ref.Kind), Name: ref.Name}
-		if o.Labels[hubv1.ClusterKeyLabel] != "" && !slices.Contains(spec.ValuesFrom, slim) { // each key is a reference
-			spec.ValuesFrom = append(spec.ValuesFrom, slim)
-		}
+	for _, r := range ReadsOf(o) { // of other references there may be thousands
+		spec.ValuesFrom = append(spec.ValuesFrom, meta.ValuesReference{Kind: common.one(r.Kind), Name: r.Name, ValuesKey: common.one(r.Key),
+			Optional: r.Optional})
 	}
 	status := helmv2.HelmReleaseStatus{Conditions: slimConditions(o.Status.Conditions), ObservedGeneration: o.Status.ObservedGeneration,
 		LastAttemptedGeneration: o.Status.LastAttemptedGeneration, Failures: min(o.Status.Failures, 1)}
@@ -145,8 +142,12 @@ func slimKustomization(in any) (any, error) {
 	if ByWorkloadIdentity(o) {
 		spec.KubeConfig = o.Spec.KubeConfig
 	}
-	if build := o.Spec.PostBuild; build != nil && len(build.SubstituteFrom) > 0 {
-		spec.PostBuild = &kustomizev1.PostBuild{SubstituteFrom: build.SubstituteFrom}
+	for _, r := range ReadsOf(o) {
+		if spec.PostBuild == nil {
+			spec.PostBuild = &kustomizev1.PostBuild{}
+		}
+		spec.PostBuild.SubstituteFrom = append(spec.PostBuild.SubstituteFrom,
+			kustomizev1.SubstituteReference{Kind: common.one(r.Kind), Name: r.Name, Optional: r.Optional})
 	}
 	o.Spec, o.Status = spec, kustomizev1.KustomizationStatus{
 		Conditions: slimConditions(o.Status.Conditions), LastAppliedRevision: common.one(o.Status.LastAppliedRevision),

@@ -80,26 +80,8 @@ func (f *Facts) served(component string) bool {
 
 // serves returns which shards a controller serves; "" is what has no shard, and * all.
 func serves(w *Workload) []string {
-	selector, ok := flag(w.Args, "watch-label-selector")
-	if !ok || !strings.Contains(selector, shardLabel) {
-		return []string{"*"}
-	}
-	for part := range strings.SplitSeq(selector, ",") {
-		part = strings.TrimSpace(part)
-		if part == "!"+shardLabel {
-			return []string{""}
-		}
-		if value, ok := strings.CutPrefix(part, shardLabel); ok {
-			if values, ok := strings.CutPrefix(strings.TrimSpace(value), "in"); ok {
-				return strings.Split(strings.Trim(strings.TrimSpace(values), "()"), ",")
-			}
-			return []string{strings.TrimSpace(strings.TrimLeft(value, "= "))}
-		}
-		if strings.HasPrefix(part, "!"+shardLabel) || strings.Contains(part, shardLabel) {
-			return []string{""} // notin, which is the rest
-		}
-	}
-	return []string{"*"}
+	selector, _ := flag(w.Args, "watch-label-selector")
+	return shard.Served(selector)
 }
 
 // fluxTwice finds two controllers that serve the same objects.
@@ -272,10 +254,10 @@ func shardsServed(f *Facts) []Finding {
 		served := map[string]bool{}
 		for _, w := range f.Flux.of(component) {
 			for _, s := range serves(w) {
-				served[strings.TrimSpace(s)] = w.Replicas > 0 || served[strings.TrimSpace(s)]
+				served[s] = w.Replicas > 0 || served[s]
 			}
 		}
-		if len(served) == 0 || served["*"] {
+		if len(served) == 0 || served[shard.Everything] {
 			continue
 		}
 		wanted := f.Shards
@@ -305,14 +287,15 @@ func shardsIdle(f *Facts) []Finding {
 	var o Objects
 	for _, w := range f.Flux.appliers() {
 		for _, s := range serves(w) {
-			if s = strings.TrimSpace(s); s != "*" && s != "" && !slices.Contains(f.Shards, s) {
+			if s != shard.Everything && s != "" && !slices.Contains(f.Shards, s) {
 				o.Add(w.name() + " for shard " + s)
 			}
 		}
 	}
 	return some(o, Finding{Severity: Warning, Code: "FluxShardIdle",
-		What:   "controllers of Flux serve shards that the hub gives no cluster to",
-		Remedy: "name the shard in the hub's --flux-shards; a quarter of the clusters moves to a fourth shard (docs/scale.md#shards)"})
+		What: "controllers of Flux serve shards that the hub gives no cluster to",
+		Remedy: "leave --flux-shards out, and the hub learns the shard within minutes if a kustomize- and a helm-controller serve it; or name the " +
+			"shard there. A quarter of the clusters moves to a fourth shard (docs/scale.md#shards)"})
 }
 
 // shardsShared finds clusters that may hold the workers of Flux that serve the platform's.

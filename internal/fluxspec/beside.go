@@ -76,7 +76,7 @@ func known(kind string, body map[string]any, author Author) (map[string]any, []P
 			problems = append(problems, Problem{at, TeamFrom})
 		case from != FromCluster:
 			problems = append(problems, Problem{at, "must be " + FromCluster +
-				", or be left out for an object of the set's own namespace; no expression can stand for it"})
+				", written as it is, or be left out for an object of the set's own namespace"})
 		}
 		if out == nil {
 			out = slices.Clone(entries)

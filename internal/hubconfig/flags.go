@@ -37,8 +37,8 @@ func (s *Shared) AddFlags(f *pflag.FlagSet, namespace string) {
 			"the platform namespaces)")
 	f.StringVar(&s.Chart.URL, "chart-url", "", "where Flux reaches the registry with the chart that delivers plain manifests, "+
 		"as http://host:port (default: Service chandler in the hub's own namespace)")
-	f.StringSliceVar(&s.FluxShards, "flux-shards", nil,
-		"values of the label sharding.fluxcd.io/key that Flux's controllers select by: each cluster is served by one of them")
+	f.StringSliceVar(&s.FluxShards, FlagFluxShards, []string{AutoShards},
+		"values of label sharding.fluxcd.io/key that Flux's controllers select by, one for each cluster; "+AutoShards+": those that the hub finds")
 	f.StringSliceVar(&s.FluxTenantShards, "flux-tenant-shards", nil,
 		"such values for clusters that are registered outside of the platform namespaces, in place of those of --flux-shards")
 }
@@ -53,6 +53,9 @@ func (s *Shared) AddIdentityFlags(f *pflag.FlagSet, namespace string) {
 
 // Complete checks the shared flags, and fills in defaults that depend on other flags. namespace is the hub's.
 func (s *Shared) Complete(namespace string) error {
+	if s.LearnShards = slices.Equal(s.FluxShards, []string{AutoShards}); s.LearnShards {
+		s.FluxShards = nil
+	}
 	if err := s.check(); err != nil {
 		return flagError{err}
 	}
@@ -65,6 +68,12 @@ func (s *Shared) Complete(namespace string) error {
 	}
 	return nil
 }
+
+// AutoShards is the value of --flux-shards by which the hub learns the shards from Flux's controllers.
+const AutoShards = "auto"
+
+// FlagFluxShards is the name of the flag with the shards, and of the key by which they are published.
+const FlagFluxShards = "flux-shards"
 
 // ErrFlag: a flag has a value that it cannot have.
 var ErrFlag = errors.New("a flag is wrong")
@@ -81,8 +90,11 @@ func (s *Shared) check() error {
 	if errs := validation.IsValidLabelValue(s.HubID); len(errs) > 0 {
 		return fmt.Errorf("--hub-id %q must fit a label value: %s", s.HubID, strings.Join(errs, ", "))
 	}
-	for name, shards := range map[string][]string{"flux-shards": s.FluxShards, "flux-tenant-shards": s.FluxTenantShards} {
+	for name, shards := range map[string][]string{FlagFluxShards: s.FluxShards, "flux-tenant-shards": s.FluxTenantShards} {
 		for _, shard := range shards {
+			if shard == AutoShards {
+				return fmt.Errorf("--%s: write %s alone, for --%s", name, AutoShards, FlagFluxShards)
+			}
 			if errs := validation.IsValidLabelValue(shard); len(errs) > 0 || shard == "" {
 				return fmt.Errorf("--%s %q must be a label value: %s", name, shard, strings.Join(errs, ", "))
 			}
@@ -113,7 +125,7 @@ func (s *Shared) Published() map[string]string {
 		"register-all":        strings.Join(s.Origins.RegisterAll, ","),
 		"secret-namespaces":   strings.Join(s.Origins.SecretNamespaces, ","),
 		"chart-url":           s.Chart.URL,
-		"flux-shards":         strings.Join(s.FluxShards, ","),
+		FlagFluxShards:        strings.Join(s.FluxShards, ","),
 		"flux-tenant-shards":  strings.Join(s.FluxTenantShards, ","),
 	}
 }

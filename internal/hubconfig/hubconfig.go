@@ -26,6 +26,8 @@ type Shared struct {
 	Chart render.ManifestChart
 	// FluxShards are the shards of Flux's controllers, one of which serves each cluster; none if Flux is not sharded.
 	FluxShards []string
+	// LearnShards is true if the hub learns FluxShards from Flux's controllers.
+	LearnShards bool
 	// FluxTenantShards are those of clusters that are registered outside of the platform namespaces; none if they share FluxShards.
 	FluxTenantShards []string
 }

@@ -31,6 +31,7 @@ type Options struct {
 	LogEncoding    string
 	PprofAddress   string
 	WithoutFence   bool
+	FluxNamespace  string
 	// RegistrationRules is the file with the rules of Config.Origins, which the hub reads when it starts.
 	RegistrationRules string
 
@@ -43,6 +44,7 @@ func (o *Options) AddFlags(f *pflag.FlagSet, namespace string) {
 	c.AddFlags(f, namespace)
 	f.StringVar(&o.RegistrationRules, FlagRegistrationRules, "",
 		"file with rules by which clusters are registered without the label (sources.md#by-rule), read when the hub starts")
+	f.StringVar(&o.FluxNamespace, "flux-namespace", "flux-system", "where Flux's controllers run; only --"+FlagFluxShards+"="+AutoShards+" asks for it")
 	f.DurationVar(&c.DeselectionDelay, "deselection-delay", 5*time.Minute,
 		"how long a cluster stays registered without its label, and keeps what a set does not select it for any more")
 	f.DurationVar(&c.TeardownGrace, "teardown-grace", time.Hour,

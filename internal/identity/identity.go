@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -54,6 +55,12 @@ func Copy(hubID string, registration types.NamespacedName, set, kind, object str
 	hash := digest(cutHash, "copy", hubID, registration.Namespace, registration.Name, set, kind, object)
 	return join(hash, registration.Name, object)
 }
+
+// copyName matches what Copy returns.
+var copyName = regexp.MustCompile(fmt.Sprintf(`-[0-9a-f]{%d}$`, cutHash))
+
+// IsCopy returns whether a name may be one of a copy.
+func IsCopy(name string) bool { return copyName.MatchString(name) }
 
 // Account returns the name of the namespace on a cluster that has the hub's own ServiceAccount there, and of what binds its
 // rights. No Team may have a namespace that begins like it.

@@ -298,8 +298,12 @@ func (o Options) complete(u *unstructured.Unstructured) error {
 	if o.Image != "" {
 		c["image"] = o.Image
 	}
-	if len(o.Args) > 0 {
-		if err := unstructured.SetNestedStringSlice(c, o.Args, "args"); err != nil {
+	args := o.Args
+	if o.FluxNamespace != FluxNamespace {
+		args = append([]string{"--flux-namespace=" + o.FluxNamespace}, args...) // whose shards the hub learns; a later flag wins
+	}
+	if len(args) > 0 {
+		if err := unstructured.SetNestedStringSlice(c, args, "args"); err != nil {
 			return err
 		}
 	}

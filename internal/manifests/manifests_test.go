@@ -74,7 +74,7 @@ func TestNames(t *testing.T) {
 	if seen["ValidatingAdmissionPolicyBinding chandler-teams-platform"] != "" {
 		t.Error("the hub's own namespace has a second binding")
 	}
-	if want := "args:[--hub-id=eu --platform-namespaces=a,platform]"; !strings.Contains(seen["Deployment chandler"], want) {
+	if want := "args:[--flux-namespace=flux --hub-id=eu --platform-namespaces=a,platform]"; !strings.Contains(seen["Deployment chandler"], want) {
 		t.Errorf("the Deployment has not %s", want)
 	}
 }

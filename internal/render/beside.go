@@ -55,9 +55,6 @@ func (r *renderer) beside(path string, ref Ref) (doc Document, as string, known 
 	ref.Namespace, as = at, identity.Copy(r.t.HubID, r.t.Registration, r.t.Set, ref.Kind, ref.Name)
 	doc, known, err = r.referTo(path, ref)
 	if known && !slices.Contains(doc.SharedWith, r.t.Namespace) {
-		if doc.Found && !slices.Contains(r.out.Unshared, as) {
-			r.out.Unshared = append(r.out.Unshared, as)
-		}
 		doc = Document{}
 	}
 	return doc, as, known, err
@@ -80,8 +77,8 @@ func (r *renderer) referTo(path string, ref Ref) (doc Document, known bool, err 
 func (r *renderer) absent(path, kind, name string, beside bool) error {
 	text := fmt.Sprintf("%s %q is not in namespace %q; make it, or write optional: true", kind, name, r.t.Namespace)
 	if beside && r.t.Registration.Namespace != r.t.Namespace {
-		text = fmt.Sprintf("no %s %q in namespace %q, where the cluster is registered, is shared with namespace %q; its owner shares it by "+
-			"annotation %s: %s, or write optional: true", kind, name, r.t.Registration.Namespace, r.t.Namespace, hubv1.ShareAnnotation, r.t.Namespace)
+		text = fmt.Sprintf("no %s %q in namespace %q, where the cluster is registered, is shared with namespace %q; if there is one, "+
+			"its owner shares it by annotation %s: %s, and otherwise write optional: true", kind, name, r.t.Registration.Namespace, r.t.Namespace, hubv1.ShareAnnotation, r.t.Namespace)
 	}
 	return compile.Error{Path: path, Absent: true, Message: text}
 }
@@ -101,6 +98,9 @@ func (r *renderer) copies(a *compile.Addon, body map[string]any) (map[string]any
 			continue
 		}
 		ref := maps.Clone(entry.(map[string]any))
+		if _, says := ref["literal"]; ref["targetPath"] != nil && !says {
+			ref["literal"] = true // otherwise a comma in the value sets other values of the chart
+		}
 		c, err := r.copyOf(fmt.Sprintf("%s.%s[%d]", compile.Field(a.Kind), path, i), a.Kind, ref)
 		if err != nil {
 			return nil, nil, err
@@ -180,17 +180,3 @@ func (r *renderer) fromCluster(path, name string, optional bool) error {
 
 // configMapKind is the kind of the documents that hold variables.
 const configMapKind = "ConfigMap"
-
-// MergeCopies returns each copy once, with all keys that are used of it.
-func MergeCopies(copies []Copy) []Copy {
-	var out []Copy
-	for _, c := range copies {
-		at := slices.IndexFunc(out, func(o Copy) bool { return o.Ref == c.Ref })
-		if at < 0 {
-			out = append(out, c)
-			continue
-		}
-		out[at].Keys = slices.Compact(slices.Sorted(slices.Values(slices.Concat(out[at].Keys, c.Keys))))
-	}
-	return out
-}

@@ -209,8 +209,6 @@ type Result struct {
 	// Refs are the documents that the result depends on. Missing are those that were not in the input: the result is
 	// not final before they are.
 	Refs, Missing []Ref
-	// Unshared are names that copies would have of what lies beside the cluster and is not shared with the set's namespace.
-	Unshared []string
 	// Until is when the result changes even if the input does not; zero for never.
 	Until time.Time
 	// Vars are the merged variables that something has read. Only with Explain.

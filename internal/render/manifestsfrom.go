@@ -67,7 +67,7 @@ func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (*contents,
 		if s.Key != "" {
 			keys = []string{s.Key}
 		}
-		out.versions[s.Kind+"/"+s.Name] = doc.Version
+		out.versions[s.Kind+"/"+as] = doc.Version
 		if doc.Found && as != s.Name {
 			ref := Ref{Kind: s.Kind, Name: s.Name, Namespace: r.t.Registration.Namespace}
 			out.copies = append(out.copies, Copy{Ref: ref, As: as, Keys: keys, Version: doc.Version})

@@ -31,7 +31,7 @@ func besideVerbs() map[string]verb {
 			}
 			_, err := w.server.Apply("user", c.values(), apiserver.Object{"apiVersion": "v1", "kind": "Secret",
 				"metadata": apiserver.Object{"namespace": c.namespace, "name": c.values().Name, "annotations": annotations},
-				"data":     apiserver.Object{"token": c.value(f[0]), "unused": c.value("unused")},
+				"data":     apiserver.Object{"token": c.value(f[0]), "host": c.value(f[0] + " host"), "unused": c.value("unused")},
 			}, true)
 			w.refused(err)
 		}),
@@ -46,9 +46,14 @@ func (c *cluster) value(text string) string {
 	return base64.StdEncoding.EncodeToString([]byte("beside " + c.name + ": " + text))
 }
 
-// readsValues are the entries of valuesFrom of an add-on that reads them. Without them the chart has its own.
-func readsValues() []any {
-	return []any{apiserver.Object{"kind": "Secret", "name": "<< cluster.name >>-values", "valuesKey": "token", "targetPath": "token",
+// readsValues are the entries of valuesFrom of an add-on that reads them: add-ons of one set read different keys. Without them the chart has
+// its own.
+func (a *addon) readsValues() []any {
+	key := "host"
+	if a.name == "hello" {
+		key = "token"
+	}
+	return []any{apiserver.Object{"kind": "Secret", "name": "<< cluster.name >>-values", "valuesKey": key, "targetPath": key,
 		"optional": true, "from": "Cluster"}}
 }
 
@@ -82,7 +87,7 @@ func (w *World) checkBeside(write apiserver.Write) {
 		if ns := write.Key.Namespace; ns != "flux-system" || !late && !slices.Contains(sharedWith(w.server.Get(c.values())), ns) {
 			w.violated("secrets", "a value beside %s comes to namespace %s, with which it is not shared", c.name, ns)
 		}
-		if key != "token" {
+		if key == "unused" {
 			w.violated("secrets", "key %s of what lies beside %s is copied, and nothing uses it", key, c.name)
 		}
 	}
@@ -104,7 +109,7 @@ func (w *World) checkCopies() {
 	}
 	for k := range w.flux.due {
 		o := w.server.Get(k)
-		for _, name := range readBy(o) {
+		for name, key := range readBy(o) {
 			c := w.registrationOf(o)
 			if c == nil || !w.serves(c) || k.Namespace == c.namespace {
 				continue
@@ -116,7 +121,7 @@ func (w *World) checkCopies() {
 				w.violated("copies", "%s/%s stays, and its original is not shared", k.Namespace, name)
 			case shared && there == nil && nested(o, "metadata", "deletionTimestamp") == nil:
 				w.violated("copies", "%s/%s is read by %s, and is not there", k.Namespace, name, k.Name)
-			case shared && there != nil && nested(there, "data", "token") != nested(original, "data", "token"):
+			case shared && there != nil && nested(there, "data", key) != nested(original, "data", key):
 				w.violated("copies", "%s/%s is not as its original", k.Namespace, name)
 			}
 		}
@@ -126,20 +131,20 @@ func (w *World) checkCopies() {
 // isRead returns whether a Flux object reads a copy.
 func (w *World) isRead(o apiserver.Object) bool {
 	for k := range w.flux.due {
-		if k.Namespace == nested(o, "metadata", "namespace") && slices.Contains(readBy(w.server.Get(k)), nested(o, "metadata", "name").(string)) {
+		if _, reads := readBy(w.server.Get(k))[nested(o, "metadata", "name").(string)]; reads && k.Namespace == nested(o, "metadata", "namespace") {
 			return true
 		}
 	}
 	return false
 }
 
-// readBy returns the names of the Secrets with values of a HelmRelease.
-func readBy(o apiserver.Object) []string {
-	var out []string
+// readBy returns the names of the Secrets with values of a HelmRelease, and which key of each it reads.
+func readBy(o apiserver.Object) map[string]string {
+	out := map[string]string{}
 	list, _ := nested(o, "spec", "valuesFrom").([]any)
 	for _, from := range list {
 		name, _ := nested(from, "name").(string)
-		out = append(out, name)
+		out[name], _ = nested(from, "valuesKey").(string)
 	}
 	return out
 }

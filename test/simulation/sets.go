@@ -92,7 +92,7 @@ func (s *set) object() apiserver.Object {
 				body["values"] = a.reading()
 			}
 			if a.reads {
-				body["valuesFrom"] = readsValues()
+				body["valuesFrom"] = a.readsValues()
 			}
 			o["helmRelease"] = body
 		}

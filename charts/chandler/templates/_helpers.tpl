@@ -36,6 +36,9 @@ labels:
 
 {{/* The hub's arguments, one a line; nothing if there are none. */}}
 {{- define "chandler.args" -}}
+{{- if ne .Values.fluxNamespace "flux-system" }}
+- --flux-namespace={{ .Values.fluxNamespace }}
+{{- end }}
 {{- if ne .Values.name "chandler" }}
 - --chart-url=http://{{ .Values.name }}.{{ .Release.Namespace }}.svc
 {{- end }}

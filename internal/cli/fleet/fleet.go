@@ -177,10 +177,11 @@ func (f *Fleet) namespaces() error {
 	return err
 }
 
-// Document reads a ConfigMap or Secret that a set refers to, once. What cannot be read is noted, and counts as not there. For a Secret
-// it keeps only the names of the keys, and whether it contains CustomResourceDefinitions.
-func (f *Fleet) Document(namespace string, ref render.Ref) render.Document {
-	namespace, ref = ref.In(namespace)
+// Document reads a ConfigMap or Secret that a set of a namespace refers to, once. What cannot be read is noted, and counts as not there. For a
+// Secret it keeps only the names of the keys, and whether it contains CustomResourceDefinitions. What lies beside a cluster and is not shared
+// with the set's namespace is not kept: the files of `chandler export` are handed on.
+func (f *Fleet) Document(of string, ref render.Ref) render.Document {
+	namespace, ref := ref.In(of)
 	at := snapshot.Ref{Namespace: namespace, Ref: ref}
 	if doc, ok := f.Documents[at]; ok {
 		return doc
@@ -191,6 +192,9 @@ func (f *Fleet) Document(namespace string, ref render.Ref) render.Document {
 	}
 	if ref.Kind == "Secret" && doc.Found {
 		doc = preview.SecretDocument(&doc) // the resource version says nothing to a person
+	}
+	if namespace != of && !slices.Contains(doc.SharedWith, of) {
+		return render.Document{}
 	}
 	f.Documents[at] = doc
 	return doc

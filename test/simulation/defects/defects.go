@@ -286,9 +286,9 @@ var Defects = []Defect{
 		{"internal/render/beside.go", "\treturn strings.FieldsFunc(annotations[hubv1.ShareAnnotation],", "\treturn strings.FieldsFunc(\"flux-system\"+annotations[\"none\"],"},
 	}},
 	{"copy-stays", "A copy of what lies beside a cluster stays when nothing reads it any more", "copies", []Edit{
-		{"controllers/delivery/copies.go", "\t\t\treturn false\n\t\t}\n\t}\n\treturn true\n}", "\t\t\treturn false\n\t\t}\n\t}\n\treturn false\n}"},
+		{"controllers/delivery/copies.go", "\tif !k.read() {\n", "\tif !k.read() {\n\t\tif k.there != nil {\n\t\t\treturn nil\n\t\t}\n"},
 	}},
 	{"copy-of-old", "A copy of what lies beside a cluster is not written again", "copies", []Edit{
-		{"controllers/delivery/copies.go", "if at >= 0 && there[at].Annotations[hubv1.HashAnnotation] == hash &&", "if at >= 0 &&"},
+		{"controllers/delivery/copies.go", "if k.there != nil && k.there.Annotations[hubv1.HashAnnotation] == hash {", "if k.there != nil {"},
 	}},
 }

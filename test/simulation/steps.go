@@ -235,7 +235,8 @@ func init() {
 		}),
 		"guard": ofSet("off|on", 1, func(w *World, s *set, f []string) {
 			s.off = f[0] == "off"
-			if s.off { // whoever turns the guard off approves of what has gone as well
+			if s.off { // whoever turns the guard off approves of what has gone as well, and of what is held
+				delete(w.heldAtRest, s.key())
 				w.losses = slices.DeleteFunc(w.losses, func(l loss) bool { return l.set == s.namespace+"/"+s.name })
 			}
 			w.write(s)

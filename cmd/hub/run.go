@@ -80,14 +80,8 @@ func (o *options) run(ctx context.Context) error {
 	if config.Rules.ServiceCIDRs, err = serviceCIDRs(ctx, mgr.GetAPIReader()); err != nil {
 		return err
 	}
-	if config.LearnShards {
-		s := &shards{client: mgr.GetClient(), live: mgr.GetAPIReader(), flux: o.FluxNamespace, hub: o.namespace}
-		if config.FluxShards, err = s.learn(ctx, config.FluxTenantShards); err != nil {
-			return err
-		}
-		if err := mgr.Add(s); err != nil {
-			return err
-		}
+	if err := o.learnShards(ctx, mgr, config); err != nil {
+		return err
 	}
 	if err := controllers.AddToManager(ctx, mgr, config, led); err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
@@ -49,6 +50,18 @@ type shards struct {
 	since  time.Time
 }
 
+// learnShards has the hub learn the shards of Flux, if no flag names them.
+func (o *options) learnShards(ctx context.Context, mgr manager.Manager, config *hubconfig.Config) (err error) {
+	if !config.LearnShards {
+		return nil
+	}
+	s := &shards{client: mgr.GetClient(), live: mgr.GetAPIReader(), flux: o.FluxNamespace, hub: o.namespace}
+	if config.FluxShards, err = s.learn(ctx, config.FluxTenantShards); err != nil {
+		return err
+	}
+	return mgr.Add(s)
+}
+
 // learn returns the shards to give to clusters: those that an earlier process has published, or else those that Flux serves now.
 func (s *shards) learn(ctx context.Context, tenants []string) ([]string, error) {
 	s.tenants = tenants
@@ -69,7 +82,8 @@ func (s *shards) learn(ctx context.Context, tenants []string) ([]string, error) 
 func (s *shards) served(ctx context.Context) ([]string, error) {
 	list := &appsv1.DeploymentList{}
 	if err := s.live.List(ctx, list, client.InNamespace(s.flux)); err != nil {
-		return nil, fmt.Errorf("look for Flux's shards in namespace %s (--%s=%s): %w", s.flux, hubconfig.FlagFluxShards, hubconfig.AutoShards, err)
+		return nil, fmt.Errorf("look for Flux's shards in namespace %s (--%s=%s): %w", s.flux, hubconfig.FlagFluxShards, hubconfig.AutoShards,
+			err)
 	}
 	const kustomize, helm = "kustomize-controller", "helm-controller"
 	all := map[string][]string{}

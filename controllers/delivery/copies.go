@@ -3,6 +3,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -39,7 +40,8 @@ func (r *Reconciler) copies(ctx context.Context, c *cluster) error {
 		return err
 	}
 	var errs []error
-	for _, k := range all {
+	for _, at := range slices.SortedFunc(maps.Keys(all), func(a, b plan.Key) int { return cmp.Compare(a.String(), b.String()) }) {
+		k := all[at]
 		err := r.keepCopy(ctx, c, k)
 		if err == nil {
 			continue
@@ -47,7 +49,8 @@ func (r *Reconciler) copies(ctx context.Context, c *cluster) error {
 		if d := c.delivery(k.namespace, k.delivery); d != nil {
 			d.uncopied = append(d.uncopied, uncopied{k.name, err})
 		}
-		if !errors.Is(err, apply.ErrNotOwned) && !errors.Is(err, errUnshared) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		passes := errors.Is(err, apply.ErrNotOwned) || errors.Is(err, errUnshared)
+		if !passes && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			errs = append(errs, err)
 		}
 	}
@@ -66,8 +69,6 @@ type copied struct {
 	// keys are those that are read, and whole is true if all are. needed is true if a reader cannot do without the original.
 	keys          map[string]bool
 	whole, needed bool
-	// wanted is true if an add-on is to read it.
-	wanted bool
 }
 
 // read returns whether something reads the copy, or is to.
@@ -89,18 +90,18 @@ func (d *delivery) mayRead(copies []render.Copy) error {
 	return nil
 }
 
-// copiesOf returns the copies that there are for a cluster, and those that its deliveries want.
-func (r *Reconciler) copiesOf(ctx context.Context, c *cluster) ([]*copied, error) {
-	var out []*copied
-	by := map[plan.Key]*copied{}
-	add := func(kind, namespace, name string) *copied {
-		at := plan.Key{Kind: kind, Namespace: namespace, Name: name}
-		if by[at] == nil {
-			by[at] = &copied{kind: kind, namespace: namespace, name: name, keys: map[string]bool{}}
-			out = append(out, by[at])
-		}
-		return by[at]
+// copyOf returns the copy of a name in a namespace, which is added if it is not among them.
+func copyOf(all map[plan.Key]*copied, kind, namespace, name string) *copied {
+	at := plan.Key{Kind: kind, Namespace: namespace, Name: name}
+	if all[at] == nil {
+		all[at] = &copied{kind: kind, namespace: namespace, name: name, keys: map[string]bool{}}
 	}
+	return all[at]
+}
+
+// copiesOf returns the copies that there are for a cluster, and those that its deliveries want, with who reads them.
+func (r *Reconciler) copiesOf(ctx context.Context, c *cluster) (map[plan.Key]*copied, error) {
+	all := map[plan.Key]*copied{}
 	for _, kind := range []string{secretKind, configMapKind} {
 		mirrors, err := index.Mirrors(ctx, r.Client, kind, identity.ClusterKey(r.Config.HubID, c.key))
 		if err != nil {
@@ -108,33 +109,45 @@ func (r *Reconciler) copiesOf(ctx context.Context, c *cluster) ([]*copied, error
 		}
 		for i := range mirrors {
 			if m := &mirrors[i]; m.Labels[hubv1.MirrorLabel] == identity.CopyMirror {
-				k := add(kind, m.Namespace, m.Name)
+				k := copyOf(all, kind, m.Namespace, m.Name)
 				k.there, k.original, k.delivery = m, m.Annotations[hubv1.CopyOfAnnotation], m.Annotations[hubv1.DeliveryAnnotation]
 			}
 		}
 	}
 	for _, d := range c.deliveries {
-		for i := range d.Wanted {
-			for _, w := range d.Wanted[i].Copies {
-				k := add(w.Kind, d.Namespace, w.As)
-				k.original, k.delivery, k.wanted, k.needed = w.Name, d.Name, true, true
-				for _, key := range w.Keys {
-					k.keys[key] = true
-				}
-			}
-		}
+		d.wantCopies(all)
 	}
 	for at, o := range c.objects {
 		for _, ref := range o.reads {
-			if k := by[plan.Key{Kind: ref.Kind, Namespace: at.Namespace, Name: ref.Name}]; k != nil {
-				k.needed = k.needed || !ref.Optional
-				if k.whole = k.whole || ref.Key == ""; ref.Key != "" {
-					k.keys[ref.Key] = true
-				}
+			if k := all[plan.Key{Kind: ref.Kind, Namespace: at.Namespace, Name: ref.Name}]; k != nil {
+				k.readBy(&ref)
 			}
 		}
 	}
-	return out, nil
+	return all, nil
+}
+
+// wantCopies adds what the add-ons of a delivery are to read.
+func (d *delivery) wantCopies(all map[plan.Key]*copied) {
+	for i := range d.Wanted {
+		for _, w := range d.Wanted[i].Copies {
+			k := copyOf(all, w.Kind, d.Namespace, w.As)
+			k.original, k.delivery, k.needed = w.Name, d.Name, true
+			for _, key := range w.Keys {
+				k.keys[key] = true
+			}
+		}
+	}
+}
+
+// readBy notes what a Flux object reads now.
+func (k *copied) readBy(ref *index.Read) {
+	k.needed = k.needed || !ref.Optional
+	if ref.Key == "" {
+		k.whole = true
+		return
+	}
+	k.keys[ref.Key] = true
 }
 
 // errUnshared says that what is to be copied has gone, or is not shared, since it was looked at. Its event renders the add-ons again.

@@ -294,8 +294,8 @@ func shardsIdle(f *Facts) []Finding {
 	}
 	return some(o, Finding{Severity: Warning, Code: "FluxShardIdle",
 		What: "controllers of Flux serve shards that the hub gives no cluster to",
-		Remedy: "leave --flux-shards out, and the hub learns the shard within minutes if a kustomize- and a helm-controller serve it; or name the " +
-			"shard there. A quarter of the clusters moves to a fourth shard (docs/scale.md#shards)"})
+		Remedy: "leave --flux-shards out, and the hub learns the shard within minutes if a kustomize- and a helm-controller serve it; or name " +
+			"the shard there. A quarter of the clusters moves to a fourth shard (docs/scale.md#shards)"})
 }
 
 // shardsShared finds clusters that may hold the workers of Flux that serve the platform's.

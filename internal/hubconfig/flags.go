@@ -38,7 +38,8 @@ func (s *Shared) AddFlags(f *pflag.FlagSet, namespace string) {
 	f.StringVar(&s.Chart.URL, "chart-url", "", "where Flux reaches the registry with the chart that delivers plain manifests, "+
 		"as http://host:port (default: Service chandler in the hub's own namespace)")
 	f.StringSliceVar(&s.FluxShards, FlagFluxShards, []string{AutoShards},
-		"values of label sharding.fluxcd.io/key that Flux's controllers select by, one for each cluster; "+AutoShards+": those that the hub finds")
+		"values of label sharding.fluxcd.io/key that Flux's controllers select by, one for each cluster; "+AutoShards+
+			": those that the hub finds")
 	f.StringSliceVar(&s.FluxTenantShards, "flux-tenant-shards", nil,
 		"such values for clusters that are registered outside of the platform namespaces, in place of those of --flux-shards")
 }

@@ -44,7 +44,8 @@ func (o *Options) AddFlags(f *pflag.FlagSet, namespace string) {
 	c.AddFlags(f, namespace)
 	f.StringVar(&o.RegistrationRules, FlagRegistrationRules, "",
 		"file with rules by which clusters are registered without the label (sources.md#by-rule), read when the hub starts")
-	f.StringVar(&o.FluxNamespace, "flux-namespace", "flux-system", "where Flux's controllers run; only --"+FlagFluxShards+"="+AutoShards+" asks for it")
+	f.StringVar(&o.FluxNamespace, "flux-namespace", "flux-system",
+		"where Flux's controllers run; only --"+FlagFluxShards+"="+AutoShards+" asks for it")
 	f.DurationVar(&c.DeselectionDelay, "deselection-delay", 5*time.Minute,
 		"how long a cluster stays registered without its label, and keeps what a set does not select it for any more")
 	f.DurationVar(&c.TeardownGrace, "teardown-grace", time.Hour,

@@ -78,7 +78,8 @@ func (r *renderer) absent(path, kind, name string, beside bool) error {
 	text := fmt.Sprintf("%s %q is not in namespace %q; make it, or write optional: true", kind, name, r.t.Namespace)
 	if beside && r.t.Registration.Namespace != r.t.Namespace {
 		text = fmt.Sprintf("no %s %q in namespace %q, where the cluster is registered, is shared with namespace %q; if there is one, "+
-			"its owner shares it by annotation %s: %s, and otherwise write optional: true", kind, name, r.t.Registration.Namespace, r.t.Namespace, hubv1.ShareAnnotation, r.t.Namespace)
+			"its owner shares it by annotation %s: %s, and otherwise write optional: true", kind, name, r.t.Registration.Namespace,
+			r.t.Namespace, hubv1.ShareAnnotation, r.t.Namespace)
 	}
 	return compile.Error{Path: path, Absent: true, Message: text}
 }

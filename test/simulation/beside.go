@@ -46,8 +46,8 @@ func (c *cluster) value(text string) string {
 	return base64.StdEncoding.EncodeToString([]byte("beside " + c.name + ": " + text))
 }
 
-// readsValues are the entries of valuesFrom of an add-on that reads them: add-ons of one set read different keys. Without them the chart has
-// its own.
+// readsValues are the entries of valuesFrom of an add-on that reads them: add-ons of one set read different keys. Without them the chart
+// has its own.
 func (a *addon) readsValues() []any {
 	key := "host"
 	if a.name == "hello" {
@@ -131,7 +131,8 @@ func (w *World) checkCopies() {
 // isRead returns whether a Flux object reads a copy.
 func (w *World) isRead(o apiserver.Object) bool {
 	for k := range w.flux.due {
-		if _, reads := readBy(w.server.Get(k))[nested(o, "metadata", "name").(string)]; reads && k.Namespace == nested(o, "metadata", "namespace") {
+		_, reads := readBy(w.server.Get(k))[nested(o, "metadata", "name").(string)]
+		if reads && k.Namespace == nested(o, "metadata", "namespace") {
 			return true
 		}
 	}

@@ -53,6 +53,9 @@ func (f *folder) place(m *member) string {
 			"there, and not %s: write it by hand, or make %q a platform namespace", m.home, m.local, m.cluster, m.home)
 	}
 	m.body = body(m.GetKind(), m.GetNamespace(), m.GetName(), m.spec(), m.home)
+	if m.beside && m.home == f.in.Namespace {
+		m.fromCluster(m.home)
+	}
 	checked, _ := expression.EscapeAll(m.body).(map[string]any)
 	if bad := badKey(m.body); bad != "" {
 		return fmt.Sprintf("spec: the key %q holds <<, which begins an expression in an AddonSet: rename it", bad)

@@ -149,6 +149,8 @@ type member struct {
 	notes []string
 	// home is the namespace of its set, and local a field that keeps it in the object's own; empty if none does.
 	home, local string
+	// beside is true if the set reads beside the cluster what the object reads in its own namespace.
+	beside bool
 }
 
 type folder struct {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,11 +17,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/crdschema"
+	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/importer/folding"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
@@ -122,6 +126,7 @@ func holds(in folding.Input, out *folding.Result) error {
 			if err != nil {
 				return err
 			}
+			ofCopies(before, r, types.NamespacedName{Namespace: c.Namespace, Name: c.Name})
 			is, err := folding.Meaning(r.Manifest, charts[ref["namespace"]+"/"+ref["name"]])
 			if err != nil {
 				return err
@@ -205,6 +210,26 @@ func dropped(out *folding.Result, o *folding.Object, need string) bool {
 	})
 }
 
+// ofCopies writes the names of what lies beside a cluster into a rendered object, in the place of those of the hub's copies.
+func ofCopies(before *folding.Object, r preview.Rendered, cluster types.NamespacedName) {
+	_, set, _ := strings.Cut(r.Set, "/")
+	was, _ := before.Unstructured.Object["spec"].(map[string]any)
+	_, originals := fluxspec.Documents(before.GetKind(), was)
+	spec, _ := r.Manifest.Object["spec"].(map[string]any)
+	_, entries := fluxspec.Documents(before.GetKind(), spec)
+	for i := range min(len(entries), len(originals)) {
+		entry, original := entries[i].(map[string]any), originals[i].(map[string]any)
+		kind, _ := original["kind"].(string)
+		name, _ := original["name"].(string)
+		if entry["name"] == identity.Copy("chandler", cluster, set, kind, name) {
+			entry["name"] = name
+		}
+	}
+}
+
+// sharing is the command that is printed for what lies beside a cluster.
+var sharing = regexp.MustCompile(`kubectl annotate (\S+) (\S+) -n (\S+) (\S+)=(\S+)$`)
+
 // rendered renders what is printed, with the clusters labelled as is printed too.
 func rendered(in folding.Input, out *folding.Result) (*preview.Report, error) {
 	var text strings.Builder
@@ -231,6 +256,11 @@ func rendered(in folding.Input, out *folding.Result) (*preview.Report, error) {
 			return nil, err
 		}
 		text.WriteString("---\n" + string(raw))
+	}
+	for _, n := range out.Notes { // whose owners share it, as is printed
+		if m := sharing.FindStringSubmatch(n.Text); m != nil {
+			fmt.Fprintf(&text, "---\n{apiVersion: v1, kind: %s, metadata: {name: %s, namespace: %s, annotations: {%s: %s}}, data: {values.yaml: ''}}\n", m[1], m[2], m[3], m[4], m[5])
+		}
 	}
 	clusters, _, err := preview.Parse("clusters", []byte(text.String()))
 	if err != nil {

@@ -139,7 +139,11 @@ func (f *folder) homes(members []*member) {
 	for _, m := range members {
 		byKey[m.key()] = m
 		m.home = f.in.Namespace
-		if m.local = local(m.GetKind(), m.GetNamespace(), m.spec(), f.in.CrossNamespace); m.local != "" || !f.in.Hub.IsPlatform(m.home) {
+		m.local = local(m.GetKind(), m.GetNamespace(), m.spec(), f.in.CrossNamespace)
+		if f.readsBeside(m) {
+			m.local = ""
+		}
+		if m.local != "" || !f.in.Hub.IsPlatform(m.home) {
 			m.home = m.GetNamespace()
 		}
 	}

@@ -86,7 +86,7 @@ func (f *folder) render(s *set, program *compile.Program, selector *match.Select
 		in := &render.Input{Cluster: facts.Cluster(reg, nil), Identity: facts.Identity(reg), Now: f.in.Now}
 		target := render.Target{HubID: f.in.Hub.HubID, Namespace: s.home, Set: s.name, Delivery: identity.Delivery(s.name, c.key()),
 			Registration: c.key(), Chart: f.in.Hub.Chart}
-		result, err := render.Complete(program, target, in, func(render.Ref) (render.Document, error) { return render.Document{}, nil })
+		result, err := render.Complete(program, target, in, func(ref render.Ref) (render.Document, error) { return s.document(ref), nil })
 		if err != nil {
 			s.blame(fmt.Sprintf("its AddonSet cannot be rendered for cluster %s: %s", c, err))
 			continue
@@ -132,7 +132,7 @@ func (g *group) differs(m *member, result *render.Result, notHere bool) string {
 	if err != nil {
 		return err.Error()
 	}
-	after, err := Meaning(o.Object, chartOf(m, o))
+	after, err := Meaning(original(o), chartOf(m, o))
 	if err != nil {
 		return err.Error()
 	}

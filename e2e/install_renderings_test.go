@@ -179,7 +179,7 @@ func TestChartValues(t *testing.T) {
 			`registerAll={kamaji,capi},extraArgs={--probe-interval=30s},fluxNamespace=flux,policies.origins=false,podDisruptionBudget.enabled=false,networkPolicy.enabled=false`)...))
 	container := first(t, made["Deployment eu"], "spec", "template", "spec", "containers")
 	want := []any{
-		"--chart-url=http://eu.platform.svc", "--hub-id=eu", "--platform-namespaces=a,b", "--secret-namespaces=*", "--register-all=kamaji,capi", "--probe-interval=30s",
+		"--flux-namespace=flux", "--chart-url=http://eu.platform.svc", "--hub-id=eu", "--platform-namespaces=a,b", "--secret-namespaces=*", "--register-all=kamaji,capi", "--probe-interval=30s",
 	}
 	if d := cmp.Diff(want, container["args"]); d != "" {
 		t.Errorf("args: -want +got:\n%s", d)

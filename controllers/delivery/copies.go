@@ -103,7 +103,7 @@ func copyOf(all map[plan.Key]*copied, kind, namespace, name string) *copied {
 func (r *Reconciler) copiesOf(ctx context.Context, c *cluster) (map[plan.Key]*copied, error) {
 	all := map[plan.Key]*copied{}
 	for _, kind := range []string{secretKind, configMapKind} {
-		mirrors, err := index.Mirrors(ctx, r.Client, kind, identity.ClusterKey(r.Config.HubID, c.key))
+		mirrors, err := r.keptBeside(ctx, c, kind)
 		if err != nil {
 			return nil, err
 		}

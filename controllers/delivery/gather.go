@@ -66,6 +66,8 @@ type cluster struct {
 	outside map[string]look
 	// mirrored are the namespaces in which the mirror that Flux needs is in place.
 	mirrored map[string]bool
+	// kept is what the hub keeps for the cluster beside the sets, by kind; see keptBeside.
+	kept map[string][]metav1.PartialObjectMetadata
 	// unmirrored are those in which an object that is not the hub's has its name, which the error names.
 	unmirrored map[string]error
 }

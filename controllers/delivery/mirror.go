@@ -291,12 +291,28 @@ func (r *Reconciler) mirrorObject(c *cluster, namespace string, content map[stri
 	return u
 }
 
+// keptBeside returns the metadata of what the hub keeps for a cluster beside the sets, mirrors and copies, as it was when this pass asked first.
+func (r *Reconciler) keptBeside(ctx context.Context, c *cluster, kind string) ([]metav1.PartialObjectMetadata, error) {
+	if kept, asked := c.kept[kind]; asked {
+		return kept, nil
+	}
+	kept, err := index.Mirrors(ctx, r.Client, kind, identity.ClusterKey(r.Config.HubID, c.key))
+	if err != nil {
+		return nil, err
+	}
+	if c.kept == nil {
+		c.kept = map[string][]metav1.PartialObjectMetadata{}
+	}
+	c.kept[kind] = kept
+	return kept, nil
+}
+
 // dropForsaken lets the mirrors go of a cluster that has no delivery in their namespace any more, as when a user has deleted the
 // deliveries and their Flux objects. No reconcile comes after, and Flux has nothing there to use them for.
 func (r *Reconciler) dropForsaken(ctx context.Context, c *cluster) error {
 	var errs []error
 	for _, kind := range []string{secretKind, configMapKind} {
-		mirrors, err := index.Mirrors(ctx, r.Client, kind, identity.ClusterKey(r.Config.HubID, c.key))
+		mirrors, err := r.keptBeside(ctx, c, kind)
 		if err != nil {
 			return err
 		}

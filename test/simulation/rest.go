@@ -119,7 +119,7 @@ func (w *World) checkDeletions() {
 			if w.unseen(o) {
 				continue
 			}
-			if nested(o, "metadata", "deletionTimestamp") != nil && !w.waitsForHeir(o) {
+			if nested(o, "metadata", "deletionTimestamp") != nil && !w.waitsForSuccessor(o) {
 				w.violated("deletion", "%s %v/%v does not go: finalizers %v", gk.Kind, nested(o, "metadata", "namespace"),
 					nested(o, "metadata", "name"), nested(o, "metadata", "finalizers"))
 			}

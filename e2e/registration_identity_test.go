@@ -104,8 +104,8 @@ func wantNoRelease(ctx context.Context, h *hub, addon string) error {
 	return fmt.Errorf("HelmRelease %s is still there", list.Items[0].Name)
 }
 
-// TestServiceAccounts: Flux impersonates on the cluster, and what it made is removed all the same: without a twin of the
-// ServiceAccount on the hub it would be left behind without a word.
+// TestServiceAccounts: Flux impersonates on the cluster, and what it made is removed all the same: without a
+// placeholder ServiceAccount on the hub it would be left behind without a word.
 func TestServiceAccounts(t *testing.T) {
 	beside(t)
 	ctx := t.Context()
@@ -137,11 +137,11 @@ spec:
 	soon(t, "both arrive", func() error {
 		return errors.Join(wantData(ctx, g.one, "idn-own", "idn-own", "color", "blue"), wantData(ctx, g.one, "default", "idn-account", "color", "blue"))
 	})
-	twin, theirs := &corev1.ServiceAccount{}, &corev1.ServiceAccount{}
-	check(t, g.Client.Get(ctx, types.NamespacedName{Namespace: "flux-system", Name: "idn-deployer"}, twin))
+	ours, theirs := &corev1.ServiceAccount{}, &corev1.ServiceAccount{}
+	check(t, g.Client.Get(ctx, types.NamespacedName{Namespace: "flux-system", Name: "idn-deployer"}, ours))
 	check(t, g.Client.Get(ctx, types.NamespacedName{Namespace: "flux-system", Name: "idn-cluster"}, theirs))
-	if twin.Labels["app.kubernetes.io/managed-by"] != "chandler" || twin.AutomountServiceAccountToken == nil || *twin.AutomountServiceAccountToken {
-		t.Errorf("the twin is %+v", twin)
+	if ours.Labels["app.kubernetes.io/managed-by"] != "chandler" || ours.AutomountServiceAccountToken == nil || *ours.AutomountServiceAccountToken {
+		t.Errorf("the placeholder is %+v", ours)
 	}
 	if len(theirs.Labels) != 0 || theirs.AutomountServiceAccountToken != nil {
 		t.Errorf("somebody's own ServiceAccount was changed: %+v", theirs)
@@ -156,6 +156,6 @@ spec:
 	soon(t, "both are removed from the cluster", func() error {
 		return errors.Join(wantNoConfigMap(ctx, g.one, "idn-own", "idn-own"), wantNoConfigMap(ctx, g.one, "default", "idn-account"))
 	})
-	soon(t, "and the twin from the hub", func() error { return wantGone(ctx, g.Client, twin) })
+	soon(t, "and the placeholder from the hub", func() error { return wantGone(ctx, g.Client, ours) })
 	check(t, g.Client.Get(ctx, client.ObjectKeyFromObject(theirs), theirs))
 }

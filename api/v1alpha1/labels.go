@@ -176,9 +176,9 @@ const (
 	// kubeconfig, a Kustomization hangs in deletion forever, and a HelmRelease leaves its Helm release behind without
 	// a message.
 	MirrorFinalizer = "chandler.dev/mirror"
-	// TwinFinalizer keeps a twin of a ServiceAccount until the last Flux object that names it is gone, also when its
-	// namespace is deleted. Without its twin, a Kustomization leaves everything behind without a message.
-	TwinFinalizer = "chandler.dev/twin"
+	// PlaceholderFinalizer keeps a placeholder ServiceAccount until the last Flux object that names it is gone, also when its
+	// namespace is deleted. Without its placeholder, a Kustomization leaves everything behind without a message.
+	PlaceholderFinalizer = "chandler.dev/placeholder"
 )
 
 // Field managers. Each part of the hub owns only its own fields.

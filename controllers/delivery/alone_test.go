@@ -43,7 +43,7 @@ func TestSomebodyElsesMirrorHoldsUpNobodyElse(t *testing.T) {
 		t.Errorf("his delivery says %+v", a)
 	}
 	look := func() time.Duration {
-		m.r.writes.Forget(testCluster)
+		m.r.expectations.Forget(testCluster)
 		res, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: testCluster})
 		m.must(err)
 		return res.RequeueAfter

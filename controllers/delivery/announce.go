@@ -69,7 +69,7 @@ func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, pa
 	if err := apply.StatusUnchanged(ctx, r.Client, d.before, after); err != nil || after.ResourceVersion == d.before.ResourceVersion {
 		return err
 	}
-	r.writes.Note(c.key, deliveryKind, after, r.Clock.Now())
+	r.expectations.Expect(c.key, deliveryKind, after, r.Clock.Now())
 	r.tell(ctx, c, &delivery{AddonDelivery: after, before: d.before})
 	d.before = d.before.DeepCopy()
 	d.before.Status, d.before.ResourceVersion = *after.Status.DeepCopy(), after.ResourceVersion

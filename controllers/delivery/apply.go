@@ -254,7 +254,7 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 		}
 	}
 	r.ledger.remove(s.Key, left, r.Clock.Now())
-	r.writes.Forget(c.key)
+	r.expectations.Forget(c.key)
 	if o.Deleting {
 		return r.unfinalize(ctx, c, s)
 	}

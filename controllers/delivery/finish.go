@@ -49,7 +49,7 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 			continue
 		}
 		if d.ResourceVersion != d.before.ResourceVersion {
-			r.writes.Note(c.key, deliveryKind, d, r.Clock.Now())
+			r.expectations.Expect(c.key, deliveryKind, d, r.Clock.Now())
 		}
 		r.tell(ctx, c, d)
 		switch {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/controllers/echo"
+	"github.com/chandler-hub/chandler/controllers/expectations"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/controllers/programs"
@@ -356,7 +356,7 @@ func (r *Reconciler) gatherProgram(ctx context.Context, c *cluster, d *delivery)
 }
 
 // version returns the resourceVersion that an object had when it was read; "" if it does not exist.
-func (c *cluster) version(o echo.Object) string {
+func (c *cluster) version(o expectations.Object) string {
 	if o.Kind == deliveryKind {
 		if d := c.delivery(o.Namespace, o.Name); d != nil {
 			return d.ResourceVersion
@@ -369,7 +369,7 @@ func (c *cluster) version(o echo.Object) string {
 	return ""
 }
 
-// deliveryKind is the kind of a delivery in echo.Object.
+// deliveryKind is the kind of a delivery in expectations.Object.
 const deliveryKind = "AddonDelivery"
 
 // delivery returns the delivery with a name, or nil.

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandler-hub/chandler/controllers/documents"
-	"github.com/chandler-hub/chandler/controllers/echo"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
+	"github.com/chandler-hub/chandler/controllers/expectations"
 	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/controllers/programs"
 	"github.com/chandler-hub/chandler/controllers/sharedobjects"
@@ -44,16 +44,16 @@ type Reconciler struct {
 	// Tenure is that of this process; nil if nothing is known of it.
 	Tenure *tenure.Tenure
 
-	memory    memory
-	documents documents.Reader
-	ledger    ledger
-	resumes   *rate.Limiter
-	shares    pace.Shares // of the resumes, by namespace of the registration
-	waiting   pace.Waiting
-	writes    echo.Writes[key]
-	sightings sightings
-	looks     looks
-	roster    roster
+	memory       memory
+	documents    documents.Reader
+	ledger       ledger
+	resumes      *rate.Limiter
+	shares       pace.Shares // of the resumes, by namespace of the registration
+	waiting      pace.Waiting
+	expectations expectations.Expectations[key]
+	sightings    sightings
+	looks        looks
+	roster       roster
 }
 
 // Reconcile brings the Flux objects of one cluster in line with its deliveries.
@@ -74,14 +74,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 // serve brings what the hub has made for a cluster in line.
 func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error) {
 	if len(c.deliveries) == 0 {
-		r.writes.Forget(c.key)
+		r.expectations.Forget(c.key)
 		r.prune(c)
 		r.memory.forget(c.key)
 		r.documents.Forget(c.key)
 		return c.retried(ctx, c.again, errors.Join(r.dropForsaken(ctx, c), r.copies(ctx, c)))
 	}
-	if r.writes.Behind(c.key, c.version, c.now) {
-		return ctrl.Result{RequeueAfter: echo.Wait}, nil
+	if !r.expectations.Satisfied(c.key, c.version, c.now) {
+		return ctrl.Result{RequeueAfter: expectations.Wait}, nil
 	}
 	if forsaken, err := r.forsaken(ctx, c); err != nil {
 		return ctrl.Result{}, err

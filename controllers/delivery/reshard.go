@@ -50,6 +50,6 @@ func (r *Reconciler) label(ctx context.Context, c *cluster, o *object, shardName
 	if err := r.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubv1.FieldManager)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("give %s its shard: %w", o.Key, err))
 	}
-	r.writes.Note(c.key, o.Key.Kind, obj, r.Clock.Now())
+	r.expectations.Expect(c.key, o.Key.Kind, obj, r.Clock.Now())
 	return nil
 }

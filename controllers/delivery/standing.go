@@ -190,7 +190,7 @@ func (r *Reconciler) makesAgain(ctx context.Context, d *delivery) (bool, error) 
 func (r *Reconciler) forgo(ctx context.Context, c *cluster, d *delivery) error {
 	r.memory.drop(client.ObjectKeyFromObject(d))
 	r.waiting.Forget(client.ObjectKeyFromObject(d))
-	r.writes.Forget(c.key) // what was written there does not come into the cache any more
+	r.expectations.Forget(c.key) // what was written there does not come into the cache any more
 	return apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.DeliveryFinalizer)
 }
 

@@ -123,7 +123,7 @@ func (r *Reconciler) writeSuspend(ctx context.Context, c *cluster, s plan.Step, 
 		return outcome{err: client.IgnoreNotFound(fmt.Errorf("%s %s %s/%s: %w", verb, s.Key.Kind, s.Key.Namespace, s.Key.Name, err)),
 			applied: o.Applied}
 	}
-	r.writes.Note(c.key, s.Key.Kind, u, r.Clock.Now())
+	r.expectations.Expect(c.key, s.Key.Kind, u, r.Clock.Now())
 	c.log(ctx, s).Info("suspended or resumed the Flux object of an add-on", "verb", string(verb))
 	// The generation after this write is the hub's own, but only if no other writer had edited the object before.
 	if o.Generation <= o.Applied {

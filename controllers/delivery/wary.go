@@ -46,7 +46,7 @@ func (r *Reconciler) keepAccount(ctx context.Context, c *cluster, s *plan.Step) 
 	if o.account == "" {
 		return nil
 	}
-	ours, err := r.Shared.EnsureTwin(ctx, s.Key.Namespace, o.account)
+	ours, err := r.Shared.EnsurePlaceholder(ctx, s.Key.Namespace, o.account)
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		if s.Key.Kind == fluxspec.KustomizationKind {

@@ -92,7 +92,7 @@ func (r *Reconciler) send(ctx context.Context, c *cluster, o *written) outcome {
 		return outcome{err: err}
 	}
 	r.ledger.note(o.step.Key, obj)
-	r.writes.Note(c.key, o.step.Key.Kind, obj, r.Clock.Now())
+	r.expectations.Expect(c.key, o.step.Key.Kind, obj, r.Clock.Now())
 	return outcome{applied: obj.GetGeneration()}
 }
 

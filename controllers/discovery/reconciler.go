@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/controllers/echo"
+	"github.com/chandler-hub/chandler/controllers/expectations"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/controllers/originreader"
@@ -47,7 +47,7 @@ type Reconciler struct {
 	// Tenure is that of this process.
 	Tenure *tenure.Tenure
 
-	writes echo.Writes[Request]
+	expectations expectations.Expectations[Request]
 }
 
 // Request names an origin.
@@ -69,8 +69,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 	if verdict.NoKubeConfig && reg != nil && reg.Spec.KubeConfig != nil { // somebody who may write registrations has said how to get in
 		verdict = origin.Verdict{Origin: teardown.OriginWanted, By: verdict.By}
 	}
-	if r.writes.Behind(req, version(reg), r.Clock.Now()) {
-		return reconcile.Result{RequeueAfter: echo.Wait}, nil
+	if !r.expectations.Satisfied(req, version(reg), r.Clock.Now()) {
+		return reconcile.Result{RequeueAfter: expectations.Wait}, nil
 	}
 	if verdict.Copied && reg != nil {
 		// Somebody may have written a label right before the deletion, or with it. What a set selects by it stays then.
@@ -104,8 +104,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req Request) (reconcile.Resu
 }
 
 // version returns a function that returns the resourceVersion of a registration, "" if it does not exist.
-func version(reg *hubv1.ClusterRegistration) func(echo.Object) string {
-	return func(echo.Object) string {
+func version(reg *hubv1.ClusterRegistration) func(expectations.Object) string {
+	return func(expectations.Object) string {
 		if reg == nil {
 			return ""
 		}
@@ -321,7 +321,7 @@ func (r *Reconciler) apply(ctx context.Context, req Request, obj *unstructured.U
 		if err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.DiscoveryFieldManager)); err != nil {
 			return err
 		}
-		r.writes.Note(req, "ClusterRegistration", u, r.Clock.Now())
+		r.expectations.Expect(req, "ClusterRegistration", u, r.Clock.Now())
 		return nil
 	}
 	err := write(desired, nil)

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/controllers/echo"
+	"github.com/chandler-hub/chandler/controllers/expectations"
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
@@ -175,8 +175,8 @@ func TestStrippedRegistrationsAreForgotten(t *testing.T) {
 			if f.waiting.For(key, true, time.Minute, now.Add(time.Second)) != time.Minute {
 				t.Error("since when its status waits is remembered")
 			}
-			if f.writes.Behind(key, func(echo.Object) string { return "" }, now) {
-				t.Error("a write of it is remembered")
+			if !f.expectations.Satisfied(key, func(expectations.Object) string { return "" }, now) {
+				t.Error("an expectation of it is remembered")
 			}
 		})
 	}

@@ -289,7 +289,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.probed.forget(key)
 	r.unread.forget(key)
 	r.waiting.Forget(key)
-	r.writes.Forget(key)
+	r.expectations.Forget(key)
 	r.secrets.drop(key)
 }
 

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/controllers/echo"
+	"github.com/chandler-hub/chandler/controllers/expectations"
 	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/apply"
@@ -50,18 +50,18 @@ type Reconciler struct {
 	// Tenure is that of this process; nil if nothing is known of it.
 	Tenure *tenure.Tenure
 
-	secrets secretCache
-	probed  probed
-	unread  unread
-	waiting pace.Waiting
-	writes  echo.Writes[types.NamespacedName]
+	secrets      secretCache
+	probed       probed
+	unread       unread
+	waiting      pace.Waiting
+	expectations expectations.Expectations[types.NamespacedName]
 }
 
 // Reconcile brings a registration's status, labels and finalizer up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration) (ctrl.Result, error) {
-	cached := func(echo.Object) string { return reg.ResourceVersion }
-	if r.writes.Behind(client.ObjectKeyFromObject(reg), cached, r.Clock.Now()) {
-		return ctrl.Result{RequeueAfter: echo.Wait}, nil
+	cached := func(expectations.Object) string { return reg.ResourceVersion }
+	if !r.expectations.Satisfied(client.ObjectKeyFromObject(reg), cached, r.Clock.Now()) {
+		return ctrl.Result{RequeueAfter: expectations.Wait}, nil
 	}
 	obj, verdict, err := r.origin(ctx, reg)
 	if err != nil {
@@ -247,9 +247,9 @@ func (r *Reconciler) label(ctx context.Context, reg *hubv1.ClusterRegistration) 
 	return nil
 }
 
-// wrote notes a write of a registration.
+// wrote expects to see a registration as it was written.
 func (r *Reconciler) wrote(reg client.Object) {
-	r.writes.Note(client.ObjectKeyFromObject(reg), "ClusterRegistration", reg, r.Clock.Now())
+	r.expectations.Expect(client.ObjectKeyFromObject(reg), "ClusterRegistration", reg, r.Clock.Now())
 }
 
 func (r *Reconciler) tell(before, after *hubv1.ClusterRegistration) {

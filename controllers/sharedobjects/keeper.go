@@ -116,7 +116,7 @@ func (k *Keeper) Gone(kind string, name types.NamespacedName) {
 	delete(k.records, id{kind, name})
 }
 
-// deletions notes what is deleted. The placeholder of a ServiceAccount is left out, which only goes when the hub lets it.
+// deletions notes what is deleted. A placeholder ServiceAccount is left out, which only goes when the hub lets it.
 func (k *Keeper) deletions(kind string) predicate.Predicate {
 	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
 		if kind != index.ServiceAccount && k.ours(e.Object) {
@@ -149,7 +149,7 @@ func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err e
 	there := objects()[key.kind]
 	err = k.Client.Get(ctx, key.NamespacedName, there, client.UnsafeDisableDeepCopy) // it is only read
 	switch {
-	case err == nil && there.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(there, hubv1.TwinFinalizer):
+	case err == nil && there.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(there, hubv1.PlaceholderFinalizer):
 		return true, nil // it serves until no delivery uses it
 	case err == nil && there.GetDeletionTimestamp() != nil:
 		return true, fmt.Errorf("%s %s %w", key.kind, key, apply.ErrBeingDeleted)
@@ -239,22 +239,22 @@ func (k *Keeper) Refusal(ctx context.Context, uses []string) (fluxstate.Refusal,
 	return fluxstate.Refusal{}, nil
 }
 
-// EnsureTwin makes the twin of a ServiceAccount, unless a ServiceAccount of that name exists: without one,
+// EnsurePlaceholder makes a placeholder ServiceAccount, unless a ServiceAccount of that name exists: without one,
 // kustomize-controller leaves behind what it should remove. ours is false if it is not the hub's: it may go at
 // any time.
-func (k *Keeper) EnsureTwin(ctx context.Context, namespace, name string) (ours bool, err error) {
-	twin, err := render.Twin(k.Config.HubID, namespace, name)
+func (k *Keeper) EnsurePlaceholder(ctx context.Context, namespace, name string) (ours bool, err error) {
+	placeholder, err := render.PlaceholderServiceAccount(k.Config.HubID, namespace, name)
 	if err != nil {
 		return false, err
 	}
-	if _, err := k.Ensure(ctx, &twin); err != nil {
+	if _, err := k.Ensure(ctx, &placeholder); err != nil {
 		return false, err
 	}
 	there := &corev1.ServiceAccount{}
 	if err := k.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, there); err != nil {
 		return false, fmt.Errorf("read ServiceAccount %s/%s: %w", namespace, name, err)
 	}
-	return controllerutil.ContainsFinalizer(there, hubv1.TwinFinalizer), nil
+	return controllerutil.ContainsFinalizer(there, hubv1.PlaceholderFinalizer), nil
 }
 
 // kept returns an object as it is to be made: with a finalizer, if Flux needs it to remove what it has made.
@@ -263,7 +263,7 @@ func kept(obj *unstructured.Unstructured) *unstructured.Unstructured {
 		return obj
 	}
 	obj = obj.DeepCopy()
-	obj.SetFinalizers([]string{hubv1.TwinFinalizer})
+	obj.SetFinalizers([]string{hubv1.PlaceholderFinalizer})
 	return obj
 }
 
@@ -295,7 +295,7 @@ func (k *Keeper) reconcile(ctx context.Context, key id) (ctrl.Result, error) {
 		return ctrl.Result{}, nil
 	}
 	if there.GetDeletionTimestamp() != nil {
-		return ctrl.Result{}, apply.RemoveFinalizer(ctx, k.Client, there, hubv1.TwinFinalizer)
+		return ctrl.Result{}, apply.RemoveFinalizer(ctx, k.Client, there, hubv1.PlaceholderFinalizer)
 	}
 	if rec.idleSince.IsZero() {
 		rec.idleSince = k.Clock.Now()
@@ -304,7 +304,7 @@ func (k *Keeper) reconcile(ctx context.Context, key id) (ctrl.Result, error) {
 		return ctrl.Result{RequeueAfter: left + time.Millisecond}, nil
 	}
 	rec.hash = ""
-	if err := apply.RemoveFinalizer(ctx, k.Client, there, hubv1.TwinFinalizer); err != nil {
+	if err := apply.RemoveFinalizer(ctx, k.Client, there, hubv1.PlaceholderFinalizer); err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := apply.Delete(ctx, k.Client, there); err != nil {

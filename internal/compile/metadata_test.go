@@ -38,8 +38,8 @@ func TestMetadata(t *testing.T) {
 		"Literal":     {set: "{annotations: {example.org/x: '<<< text'}}"},
 		"OfFlux": {set: "{labels: {sharding.fluxcd.io/key: a}}", want: []string{
 			"metadata.labels[sharding.fluxcd.io/key]: is a key of Flux, which may go by it; choose one of your own, such as example.org/key"}},
-		"OfTheHubOnAnAddon": {addon: "{annotations: {chandler.dev/heir: a}}", want: []string{
-			`add-on "x": metadata.annotations[chandler.dev/heir]: is a key of the hub, which may go by it; choose one of your own, such as example.org/heir`}},
+		"OfTheHubOnAnAddon": {addon: "{annotations: {chandler.dev/owner: a}}", want: []string{
+			`add-on "x": metadata.annotations[chandler.dev/owner]: is a key of the hub, which may go by it; choose one of your own, such as example.org/owner`}},
 		"NoKey": {set: "{labels: {two words: a}}", want: []string{"metadata.labels[two words]: is no key that Kubernetes takes: name part must consist of"}},
 		"NoLabel": {set: "{labels: {team: team A}}", want: []string{
 			`metadata.labels[team]: is "team A", which no label can have: a valid label must be`}},

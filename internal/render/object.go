@@ -130,9 +130,9 @@ func (r *renderer) kubeConfig() map[string]any {
 	return map[string]any{"secretRef": map[string]any{"name": name, "key": MirrorKey}}
 }
 
-// impersonate sets the ServiceAccount that Flux impersonates on the cluster, and adds its twin on the management
-// cluster. The twin has no rights. kustomize-controller, when it finalizes, looks for the ServiceAccount on the
-// management cluster, also for a remote target. Without the twin it deletes nothing and logs nothing
+// impersonate sets the ServiceAccount that Flux impersonates on the cluster, and adds a placeholder ServiceAccount of that name
+// on the management cluster. The placeholder has no rights. kustomize-controller, when it finalizes, looks for the ServiceAccount on
+// the management cluster, also for a remote target. Without the placeholder it deletes nothing and logs nothing
 // (fluxcd/pkg/runtime/client, CanImpersonate).
 //
 // A team's add-ons come with a token of the Team's ServiceAccount, which may not impersonate. The cluster's own
@@ -146,13 +146,13 @@ func (r *renderer) impersonate(out *Object, spec map[string]any) error {
 	if name == "" {
 		return nil
 	}
-	twin, err := Twin(r.t.HubID, r.t.Namespace, name)
-	out.Shared = append(out.Shared, twin)
+	account, err := PlaceholderServiceAccount(r.t.HubID, r.t.Namespace, name)
+	out.Shared = append(out.Shared, account)
 	return err
 }
 
-// Twin returns the twin, on the management cluster, of a ServiceAccount that Flux impersonates on a cluster.
-func Twin(hubID, namespace, name string) (Shared, error) {
+// PlaceholderServiceAccount returns what stands, on the management cluster, for a ServiceAccount that Flux impersonates on a cluster.
+func PlaceholderServiceAccount(hubID, namespace, name string) (Shared, error) {
 	u := &unstructured.Unstructured{Object: map[string]any{"automountServiceAccountToken": false}}
 	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
 	u.SetNamespace(namespace)

@@ -259,7 +259,7 @@ func TestGone(t *testing.T) {
 		"LetGoAMomentAgo":          {before: paused, removed: &letGo, says: "left"},
 		"UninstalledAMomentAgo":    {before: paused, removed: &uninstalled},
 		"TakenOver":                {before: takenOver, object: objectOf(func(o *report.Object) { o.Delivery, o.State.Version = other.Name, "" }), says: "told"},
-		"ItsHeirDoesNotCome":       {before: takenOver, says: "told"},
+		"ItsSuccessorDoesNotCome":  {before: takenOver, says: "told"},
 		"NeverHadAnObject":         {before: hubv1.AddonStatus{Name: "a", Kind: addonKey.Kind, Object: addonKey.Name, State: hubv1.AddonPaused}},
 		"TakenOverAndRecorded":     {before: takenOver, object: others(false)},
 		"AnotherDeliveryGoesOn":    {before: paused, object: others(false)},

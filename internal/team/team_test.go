@@ -57,7 +57,7 @@ func TestOf(t *testing.T) {
 		claimant("platform", "aaa", 5, "same"),
 		claimant("tenant", "grabs", 60, "dev", "same", "free", "tenant"),
 		claimant("flux-system", "vain", 60, "platform", "flux-system"),
-		going, claimant("flux-system", "heir", 5, "left"),
+		going, claimant("flux-system", "successor", 5, "left"),
 		broken,
 	}
 	for namespace, want := range map[string]string{

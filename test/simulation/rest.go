@@ -113,13 +113,13 @@ func (w *World) checkDeletions() {
 			if _, mirror := apiserver.Labels(o)[hubv1.MirrorLabel]; mirror && w.mirrorServes(o) {
 				continue // one that somebody has deleted serves until Flux does not need it any more
 			}
-			if nested(o, "kind") == "ServiceAccount" && w.twinServes(o) {
-				continue // as does the twin of a ServiceAccount, without which Flux would remove nothing
+			if nested(o, "kind") == "ServiceAccount" && w.placeholderServes(o) {
+				continue // as does a placeholder ServiceAccount, without which Flux would remove nothing
 			}
 			if w.unseen(o) {
 				continue
 			}
-			if nested(o, "metadata", "deletionTimestamp") != nil && !w.waitsForHeir(o) {
+			if nested(o, "metadata", "deletionTimestamp") != nil && !w.waitsForSuccessor(o) {
 				w.violated("deletion", "%s %v/%v does not go: finalizers %v", gk.Kind, nested(o, "metadata", "namespace"),
 					nested(o, "metadata", "name"), nested(o, "metadata", "finalizers"))
 			}
@@ -153,8 +153,8 @@ func (w *World) nobodyKeeps(c *cluster, mirror apiserver.Object) bool {
 	return w.mirrorServes(mirror)
 }
 
-// twinServes returns whether a Flux object acts as a ServiceAccount.
-func (w *World) twinServes(account apiserver.Object) bool {
+// placeholderServes returns whether a Flux object acts as a ServiceAccount.
+func (w *World) placeholderServes(account apiserver.Object) bool {
 	for k := range w.flux.due {
 		if k.Namespace == nested(account, "metadata", "namespace") &&
 			nested(w.server.Get(k), "spec", "serviceAccountName") == nested(account, "metadata", "name") {

@@ -42,7 +42,7 @@ func (w *World) checkStatuses() {
 		chartlessOn[c.name] = chartlessOn[c.name] || slices.ContainsFunc(d.Status.Addons, chartless)
 		known := len(w.stalled(s, c)) > 0 || slices.ContainsFunc(d.Status.Addons, chartless)
 		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && !known &&
-			!w.waitsForHeir(w.server.Get(keyOf("AddonDelivery", d.Namespace, d.Name))) {
+			!w.waitsForSuccessor(w.server.Get(keyOf("AddonDelivery", d.Namespace, d.Name))) {
 			w.violated("status", "delivery %s is not Ready at rest: %s", d.Name, conditionOf(d))
 		}
 		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && known {
@@ -235,7 +235,7 @@ func (w *World) checkSet(s *set) {
 				return w.yieldsLater(s, c, a) || w.saysChartless(d, c, a)
 			})
 		})
-	if !status.IsTrue(there, hubv1.ReadyCondition) && !lost && !w.waitsForHeir(o) && !w.failsOnGone(s, there) {
+	if !status.IsTrue(there, hubv1.ReadyCondition) && !lost && !w.waitsForSuccessor(o) && !w.failsOnGone(s, there) {
 		w.violated("status", "AddonSet %s is not Ready at rest: %s", s.name, conditionOf(there))
 	}
 }

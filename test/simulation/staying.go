@@ -110,8 +110,8 @@ func (w *World) withdrawnLater(set string, c *cluster) bool {
 	return false
 }
 
-// waitsForHeir returns whether such a set, or its delivery, is kept open, and says so.
-func (w *World) waitsForHeir(o apiserver.Object) bool {
+// waitsForSuccessor returns whether such a set, or its delivery, is kept open, and says so.
+func (w *World) waitsForSuccessor(o apiserver.Object) bool {
 	ns, _ := nested(o, "metadata", "namespace").(string)
 	name, _ := nested(o, "metadata", "name").(string)
 	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {

@@ -137,7 +137,7 @@ var Defects = []Defect{
 		{"internal/report/report.go", "\t\treturn before.Since", "\t\treturn now"},
 	}},
 	{"own-writes-unseen", "A controller decides from a cache that is older than its own writes", "guard", []Edit{
-		{"controllers/delivery/reconciler.go", "\tif r.writes.Behind(c.key, c.version, c.now) {", "\tif false && r.writes.Behind(c.key, c.version, c.now) {"},
+		{"controllers/delivery/reconciler.go", "\tif !r.expectations.Satisfied(c.key, c.version, c.now) {", "\tif false && !r.expectations.Satisfied(c.key, c.version, c.now) {"},
 	}},
 	{"revision-unknown", "An add-on goes that is moved to a revision which the cache does not have", "loss", []Edit{
 		{"controllers/delivery/gather.go", "\tif apierrors.IsNotFound(err) {\n\t\trevision =", "\tif false {\n\t\trevision ="},

@@ -21,9 +21,9 @@ func dependsOn(addon map[string]any, on ...string) map[string]any {
 	return addon
 }
 
-// TestPlatformWaitsForNoTenantsGatedHeir: the platform's set leaves a tenant's cluster. The tenant's own set has the same release, and an
-// add-on that it depends on never comes.
-func TestPlatformWaitsForNoTenantsGatedHeir(t *testing.T) {
+// TestPlatformWaitsForNoTenantsGatedSuccessor: the platform's set leaves a tenant's cluster. The tenant's own set has the same release, and
+// an add-on that it depends on never comes.
+func TestPlatformWaitsForNoTenantsGatedSuccessor(t *testing.T) {
 	falco := map[string]any{"releaseName": "falco", "targetNamespace": "falco", "storageNamespace": "falco"}
 	tenants := addonsOf("mine", "1", dependsOn(releaseAddon("his", falco), "never"), kustomizationAddon("never"))
 	td := deliveredTo(testCluster, "mine", "1")
@@ -45,9 +45,9 @@ func TestPlatformWaitsForNoTenantsGatedHeir(t *testing.T) {
 	}
 }
 
-// TestForgedHeirKeepsNoOrphanOutOfTheStatus: what the platform's set lets go on a tenant's cluster is in status.orphans, also if the tenant
-// has a suspended object of the hub's name in his namespace with the same release.
-func TestForgedHeirKeepsNoOrphanOutOfTheStatus(t *testing.T) {
+// TestForgedSuccessorKeepsNoOrphanOutOfTheStatus: what the platform's set lets go on a tenant's cluster is in status.orphans, also if the
+// tenant has a suspended object of the hub's name in his namespace with the same release.
+func TestForgedSuccessorKeepsNoOrphanOutOfTheStatus(t *testing.T) {
 	for name, forge := range map[string]bool{"Without": false, "With": true} {
 		t.Run(name, func(t *testing.T) {
 			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)

@@ -291,7 +291,7 @@ func (r *Reconciler) mirrorObject(c *cluster, namespace string, content map[stri
 	return u
 }
 
-// keptBeside returns the metadata of what the hub keeps for a cluster beside the sets, mirrors and copies, as it was when this pass asked first.
+// keptBeside returns the metadata of the mirrors and copies that the hub keeps for a cluster, as it was when this pass asked first.
 func (r *Reconciler) keptBeside(ctx context.Context, c *cluster, kind string) ([]metav1.PartialObjectMetadata, error) {
 	if kept, asked := c.kept[kind]; asked {
 		return kept, nil

@@ -178,8 +178,8 @@ func (f *Fleet) namespaces() error {
 }
 
 // Document reads a ConfigMap or Secret that a set of a namespace refers to, once. What cannot be read is noted, and counts as not there.
-// For a Secret it keeps only the names of the keys, and whether it contains CustomResourceDefinitions. What lies beside a cluster and is not
-// shared with the set's namespace is not kept: the files of `chandler export` are handed on.
+// For a Secret it keeps only the names of the keys, and whether it contains CustomResourceDefinitions. What lies beside a cluster and is
+// not shared with the set's namespace is not kept: the files of `chandler export` are handed on.
 func (f *Fleet) Document(of string, ref render.Ref) render.Document {
 	namespace, ref := ref.In(of)
 	at := snapshot.Ref{Namespace: namespace, Ref: ref}

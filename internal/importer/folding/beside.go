@@ -18,8 +18,8 @@ import (
 // An object in the namespace of its cluster may read values there. A set of the platform reads them with from: Cluster, when
 // their owner shares them, so the object need not have a set of its own beside the cluster.
 
-// readsBeside returns whether all that keeps an object in its own namespace is what it reads beside its cluster, and no set there could have
-// it.
+// readsBeside returns whether all that keeps an object in its own namespace is what it reads beside its cluster, and no set there could
+// have it.
 func (f *folder) readsBeside(m *member) bool {
 	path, entries := fluxspec.Documents(m.GetKind(), m.spec())
 	if m.local != path || !f.in.Hub.IsPlatform(f.in.Namespace) || m.GetNamespace() == f.in.Namespace ||

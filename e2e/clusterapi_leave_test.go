@@ -50,8 +50,8 @@ func (f *capiFleet) untouched(t *testing.T, c *localfleet.Cluster) func() {
 	}
 }
 
-// letGo wants nothing of the hub's to be left for a Cluster. The sets say what they left behind.
-func (f *capiFleet) letGo(ctx context.Context, set, name string) error {
+// orphaned wants nothing of the hub's to be left for a Cluster. The sets say what they left behind.
+func (f *capiFleet) orphaned(ctx context.Context, set, name string) error {
 	if err := wantGone(ctx, f.Client, registration(name, name)); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (f *capiFleet) moved(t *testing.T) {
 	untouched := f.untouched(t, f.one)
 	f.guard(t, "c1") // which clusterctl passes
 	check(t, f.api.Move(ctx, "c1", to))
-	soon(t, "the hub lets it go", func() error { return f.letGo(ctx, "plain", "c1") })
+	soon(t, "the hub orphans it", func() error { return f.orphaned(ctx, "plain", "c1") })
 	untouched()
 	if err := wantGone(ctx, f.Client, capiClusterOf("c1")); err != nil {
 		t.Error(err)
@@ -189,7 +189,7 @@ func (f *capiFleet) deleted(t *testing.T) {
 	ctx := t.Context()
 	untouched, release := f.untouched(t, f.tenant), f.hold(t, "c3")
 	check(t, deleted(capiClusterOf("c3"))(ctx, f.Client))
-	soon(t, "the hub lets it go", func() error { return f.letGo(ctx, "plain", "c3") })
+	soon(t, "the hub orphans it", func() error { return f.orphaned(ctx, "plain", "c3") })
 	soon(t, "the Secret is gone before the Cluster", func() error { return f.wantHalfGone(ctx, "c3") })
 	if err := wantGone(ctx, f.Client, registration("c3", "c3")); err != nil {
 		t.Error(err) // nothing registers it again
@@ -221,7 +221,7 @@ func (f *capiFleet) deletedUnseen(t *testing.T) {
 	check(t, deleted(capiClusterOf("c4"))(ctx, f.Client))
 	soon(t, "the Secret is gone, and the Cluster is not", func() error { return f.wantHalfGone(ctx, "c4") })
 	f.start(t)
-	soon(t, "the hub lets it go", func() error { return f.letGo(ctx, "plain", "c4") })
+	soon(t, "the hub orphans it", func() error { return f.orphaned(ctx, "plain", "c4") })
 	check(t, f.wantHalfGone(ctx, "c4"))
 	release()
 	untouched()
@@ -234,7 +234,7 @@ func (f *capiFleet) namespaceDeleted(t *testing.T) {
 	untouched := f.untouched(t, f.one)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "c5"}}
 	check(t, f.Client.Delete(ctx, ns))
-	soon(t, "the hub lets it go", func() error { return f.letGo(ctx, "plain", "c5") })
+	soon(t, "the hub orphans it", func() error { return f.orphaned(ctx, "plain", "c5") })
 	soon(t, "the namespace is gone", func() error { return wantGone(ctx, f.Client, ns) })
 	untouched()
 }

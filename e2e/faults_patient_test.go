@@ -170,7 +170,7 @@ func (p *patient) noObjects(ctx context.Context) error {
 }
 
 // stilled wants Flux to leave the cluster alone: its objects are suspended, but for those that are being deleted, which
-// suspending would let go.
+// suspending would orphan.
 func (p *patient) stilled(ctx context.Context) error {
 	objects, err := p.objects(ctx)
 	if err != nil {

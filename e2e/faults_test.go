@@ -136,7 +136,7 @@ func well(t *testing.T, w *ward) {
 	})
 }
 
-// TestFaultsOutlastGrace: what is to leave a cluster that does not come back is let go, also where Flux has begun to uninstall
+// TestFaultsOutlastGrace: what is to leave a cluster that does not come back is orphaned, also where Flux has begun to uninstall
 // before anybody noticed.
 func TestFaultsOutlastGrace(t *testing.T) {
 	beside(t)
@@ -292,7 +292,7 @@ func (f fault) outlast(t *testing.T, w *ward) {
 		})
 		check(t, w.proxy.Set(f.mode))
 		p.label(t, map[string]any{leaving: nil})
-		p.promise(t, f.name, "delete: what leaves is let go after the grace", f.noticed()+p.letGo()+slack, func(ctx context.Context) error {
+		p.promise(t, f.name, "delete: what leaves is orphaned after the grace", f.noticed()+p.orphans()+slack, func(ctx context.Context) error {
 			return p.noDelivery(ctx, leaving)
 		})
 		flags := []string{"--yes", "--kubeconfig", p.KubeconfigFile(), "--secret-namespaces=*"}
@@ -304,7 +304,7 @@ func (f fault) outlast(t *testing.T, w *ward) {
 				t.Errorf("chandler %s: exit code %d: %s%s", command, code, out, errs)
 			}
 		}
-		p.promise(t, f.name, "delete: a cluster that is unregistered is let go", p.letGo()+slack, func(ctx context.Context) error {
+		p.promise(t, f.name, "delete: a cluster that is unregistered is orphaned", p.orphans()+slack, func(ctx context.Context) error {
 			return errors.Join(wantGone(ctx, p.Client, registration(p.name, p.name)), p.noObjects(ctx))
 		})
 		unregister.ends(t, 0)
@@ -319,7 +319,7 @@ func (f fault) outlast(t *testing.T, w *ward) {
 	})
 }
 
-// stays wants an add-on to be there that was let go. Where the fault holds whoever calls, a worker of Flux may have been in the middle of
+// stays wants an add-on to be there that was orphaned. Where the fault holds whoever calls, a worker of Flux may have been in the middle of
 // uninstalling it, and may go on now: then it was said so.
 func (f fault) stays(ctx context.Context, p *patient, addon string, missing error) error {
 	if missing == nil || f.probe == 0 {
@@ -341,8 +341,8 @@ func (f fault) again(failures int) time.Duration {
 	return f.probe + jitter(probe.DefaultRetry<<(failures-1))
 }
 
-// letGo is the grace of a cluster that is silent, and the time that Flux has to take its finalizers off: a worker of it may be held by the cluster.
-func (f *faults) letGo() time.Duration { return f.grace + delivery.FluxTakes }
+// orphans is after how long a silent cluster's add-ons are orphaned: its grace, and what Flux has for its finalizers, whose worker the cluster may hold.
+func (f *faults) orphans() time.Duration { return f.grace + delivery.FluxTakes }
 
 func jitter(d time.Duration) time.Duration { return d + d/10 }
 
@@ -404,7 +404,7 @@ func namespaceGoing(t *testing.T, w *ward) {
 	}, func(ctx context.Context, p *patient) error { return wantGone(ctx, p.Client, ns(p)) })
 }
 
-// going has a cluster's object go while its own controller holds it: the hub lets it go at once, and what was delivered stays.
+// going has a cluster's object go while its own controller holds it: the hub orphans it at once, and what was delivered stays.
 func going(t *testing.T, w *ward, name, kind string, remove func(*testing.T, *patient), gone func(context.Context, *patient) error) {
 	t.Run(name, func(t *testing.T) {
 		ctx := t.Context()
@@ -418,7 +418,7 @@ func going(t *testing.T, w *ward, name, kind string, remove func(*testing.T, *pa
 		remove(t, p)
 		w.pace.fault(1)
 		p.act(t)
-		p.promise(t, name, "apply, change, delete: let go at once", delivery.FluxTakes+slack, func(ctx context.Context) error {
+		p.promise(t, name, "apply, change, delete: orphaned at once", delivery.FluxTakes+slack, func(ctx context.Context) error {
 			return errors.Join(wantGone(ctx, p.Client, registration(p.name, p.name)), p.noObjects(ctx))
 		})
 		check(t, p.has(ctx, changing, "blue"))

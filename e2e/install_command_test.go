@@ -29,7 +29,7 @@ type commanded struct {
 const hubImage = "registry.example.org/chandler-hub:v0.1.0"
 
 // TestInstallCommand installs a hub by the command line and uninstalls it in each of the ways of docs/uninstall.md, with an add-on that
-// stays, is let go, and goes.
+// stays, is orphaned, and goes.
 func TestInstallCommand(t *testing.T) {
 	beside(t)
 	h := startHub(t, hubOptions{name: "hub-command", flux: &localfleet.FluxOptions{}, bare: true})
@@ -44,7 +44,7 @@ func TestInstallCommand(t *testing.T) {
 	step(t, "what would break something is refused", c.refusals)
 	step(t, "the hub goes, and the add-on stays", c.keeps)
 	step(t, "the hub comes back", c.install)
-	step(t, "the hub goes, and lets the add-on go", c.orphans)
+	step(t, "the hub goes, and orphans the add-on", c.orphans)
 	step(t, "the hub is installed anew", c.install)
 	c.label(t, "chandler.dev/register", "true", "one")
 	step(t, "the add-on is taken over", c.arrives)

@@ -59,7 +59,7 @@ spec:
 	if c := status.Find(reg, hubv1.DuplicateCondition); !strings.Contains(c.Message, "fleet/two") {
 		t.Errorf("it says %q", c.Message)
 	}
-	soon(t, "what it had is let go", func() error {
+	soon(t, "what it had is orphaned", func() error {
 		return errors.Join(wantNoRelease(ctx, g.hub, "idn-chart"), wantNoConfigMap(ctx, g.two, "idn-chart", "idn-chart"), wantNoConfigMap(ctx, g.two, "default", "idn-git"))
 	})
 	check(t, still())

@@ -167,7 +167,7 @@ func (f *teardownFleet) collect(t *testing.T) []*unstructured.Unstructured {
 	return out
 }
 
-// lose removes objects so that nobody notices: Flux lets go of what is suspended, and the hub is stopped.
+// lose removes objects so that nobody notices: Flux orphans what is suspended, and the hub is stopped.
 func (f *teardownFleet) lose(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	flux := func(o *unstructured.Unstructured) bool {

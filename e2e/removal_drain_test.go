@@ -291,7 +291,7 @@ func (d *drained) timedOut(t *testing.T) {
 			wantEvent(ctx, d.hub, "capi1", "not everything was uninstalled within 5s, and Cluster \"capi1\" may be deleted all the same; left: drain/drn-first, drain/drn-second"))
 	})
 	check(t, deleted(d.cluster)(ctx, d.jane))
-	soon(t, "it is unregistered, and its add-ons are let go", func() error { return wantGone(ctx, d.Client, reg) })
+	soon(t, "it is unregistered, and its add-ons are orphaned", func() error { return wantGone(ctx, d.Client, reg) })
 	check(t, patched(d.cluster, `{"metadata":{"finalizers":null}}`)(ctx, d.jane))
 }
 

@@ -279,7 +279,7 @@ func (g *guardedFleet) deleted(t *testing.T) {
 	})
 	soon(t, "and says how to go back", func() error { return says(ctx, g.hub, "grd-labels", "set spec.deletionPolicy to Orphan") })
 	check(t, g.Client.Patch(ctx, set, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"deletionPolicy":"Orphan"}}`))))
-	soon(t, "let go, it is gone", func() error { return wantGone(ctx, g.Client, set) })
+	soon(t, "orphaned, it is gone", func() error { return wantGone(ctx, g.Client, set) })
 	check(t, g.left(ctx, "lab", guardedClusters))
 	g.set(t, "grd-labels", "{tier: guarded}", "", "lab")
 	soon(t, "applied again, it goes on with what runs", func() error {

@@ -47,7 +47,7 @@ func (f *teardownFleet) secretOfACluster(t *testing.T) {
 			return err
 		}
 		if reason := status.Reason(reg, hubv1.UnregisteringCondition); reason != "" {
-			return fmt.Errorf("it is still about to be let go: %s", reason)
+			return fmt.Errorf("it is still about to be orphaned: %s", reason)
 		}
 		return errors.Join(condition(ctx, f.Client, reg, hubv1.KubeConfigValidCondition, metav1.ConditionTrue, ""), f.ready(ctx, secretName))
 	})

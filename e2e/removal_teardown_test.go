@@ -255,7 +255,7 @@ func TestTeardown(t *testing.T) {
 }
 
 // namespaceOfASet: everything in it goes at once, in an order that nobody chooses. What Flux can still remove is removed, and what it
-// lets go because it is suspended is told of where events can still be written.
+// orphans because it is suspended is told of where events can still be written.
 func (f *teardownFleet) namespaceOfASet(t *testing.T) {
 	ctx := t.Context()
 	f.patchRegistration(t, secretName, `{"spec":{"pause":{"reason":"a test"}}}`)
@@ -282,12 +282,12 @@ func (f *teardownFleet) namespaceOfASet(t *testing.T) {
 	soon(t, "the other set goes on", func() error { return errors.Join(f.suspended(ctx, secretName, 0), f.ready(ctx, secretName)) })
 }
 
-// move: the cluster is another management cluster's now. It is let go at once, and comes back without a reinstall.
+// move: the cluster is another management cluster's now. It is orphaned at once, and comes back without a reinstall.
 func (f *teardownFleet) move(t *testing.T) {
 	ctx := t.Context()
 	chart := remember(t, f.two, "td-chart", "td-chart")
 	f.deleteCluster(t, true)
-	soon(t, "it is let go", func() error { return f.nothingFor(ctx, capiName) })
+	soon(t, "it is orphaned", func() error { return f.nothingFor(ctx, capiName) })
 	check(t, f.base(ctx, capiName))
 	want := []string{"td-capi/c1 td-chart", "td-capi/c1 td-git"}
 	soon(t, "the set says what was left", func() error { return f.orphansOfBase(ctx, "left there: ", want...) })
@@ -344,7 +344,7 @@ func (f *teardownFleet) whileTheHubIsDown(t *testing.T) {
 	u.SetName(tenantName)
 	check(t, f.Client.Patch(ctx, u, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, hubv1.RegisterLabel))))
 	f.start(t)
-	soon(t, "the cluster that vanished is let go", func() error { return f.nothingFor(ctx, capiName) })
+	soon(t, "the cluster that vanished is orphaned", func() error { return f.nothingFor(ctx, capiName) })
 	check(t, f.base(ctx, capiName))
 	soon(t, "the one without a label is cleaned", func() error {
 		return errors.Join(approveHeld(ctx, f.Client), f.nothingFor(ctx, tenantName), f.noTeam(ctx, tenantName),
@@ -369,7 +369,7 @@ func (f *teardownFleet) force(t *testing.T) {
 	if out := unregister.ends(t, 0); !strings.Contains(out, "the cluster does not answer") {
 		t.Errorf("it says\n%s", out)
 	}
-	soon(t, "it is let go", func() error { return f.nothingFor(ctx, secretName) })
+	soon(t, "it is orphaned", func() error { return f.nothingFor(ctx, secretName) })
 	soon(t, "the set says what was left", func() error {
 		set := addonSet("flux-system", "base")
 		if err := f.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {

@@ -135,7 +135,7 @@ const (
 	AddonHeld AddonState = "Held"
 	// AddonRemoving: Flux is uninstalling it.
 	AddonRemoving AddonState = "Removing"
-	// AddonOrphaned: the hub has let it go, and it may still run on the cluster.
+	// AddonOrphaned: the hub has orphaned it, and it may still run on the cluster.
 	AddonOrphaned AddonState = "Orphaned"
 )
 

@@ -310,7 +310,7 @@ type AddonSetStatus struct {
 	// removals are the removals that the removal guard granted in the last hour, and those that are not finished.
 	// +optional
 	Removals *Removals `json:"removals,omitempty"`
-	// orphans are add-ons of this set that the hub has let go and that, as far as it knows, are still on their
+	// orphans are add-ons of this set that the hub has orphaned and that, as far as it knows, are still on their
 	// clusters: the last 20, and those whose deliveries wait to be named here. The hub takes one off the list when the
 	// add-on is delivered there again.
 	// +optional

@@ -251,7 +251,7 @@ type ClusterRegistrationStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Sets []SetResult `json:"sets,omitempty"`
-	// orphans are add-ons that the hub has let go and that, as far as it knows, are still on the cluster: the last
+	// orphans are add-ons that the hub has orphaned and that, as far as it knows, are still on the cluster: the last
 	// 20, and those whose deliveries wait to be named here. The hub takes one off the list when the add-on is delivered
 	// again.
 	// +optional

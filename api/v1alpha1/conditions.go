@@ -113,7 +113,7 @@ const (
 )
 
 // SameClusterReason of Duplicate: both have one kube-system UID. Of Unregistering: the registration is going, and its
-// add-ons are let go, not uninstalled, since another registration of the same cluster stays.
+// add-ons are orphaned, not uninstalled, since another registration of the same cluster stays.
 const SameClusterReason = "SameCluster"
 
 // DuplicateReason of Ready, of a ClusterRegistration and of its AddonDeliveries: another registration has the cluster.
@@ -187,7 +187,7 @@ const (
 	// runs. Also of Ready, of an AddonDelivery: the origin, of whatever kind, does not exist or cannot be read, so that
 	// nothing is rendered. What is delivered stays as it is.
 	OriginMissingReason = "OriginMissing"
-	// OriginLostReason: the grace is over. The hub lets the add-ons go and does not uninstall them, as far as the
+	// OriginLostReason: the grace is over. The hub orphans the add-ons and does not uninstall them, as far as the
 	// sets' removal guards grant it.
 	OriginLostReason = "OriginLost"
 	// UnregisteredReason: the registration is being deleted, and its add-ons are being uninstalled.
@@ -195,15 +195,15 @@ const (
 	// OriginDeletedReason: the cluster itself is being deleted, or another hub serves it now. The hub lets the
 	// add-ons go and does not uninstall them.
 	OriginDeletedReason = "OriginDeleted"
-	// ForcedReason: a user asked for it to go at once. The hub lets the add-ons go and does not uninstall them.
+	// ForcedReason: a user asked for it to go at once. The hub orphans the add-ons and does not uninstall them.
 	ForcedReason = "Forced"
 )
 
 // Waits returns whether a reason of Unregistering is a delay that runs, so that nothing is removed yet.
 func Waits(reason string) bool { return reason == LabelRemovedReason || reason == OriginMissingReason }
 
-// LetsGo returns whether a reason of Unregistering means that the hub lets the add-ons go without uninstalling them.
-func LetsGo(reason string) bool {
+// OrphansAddons returns whether a reason of Unregistering means that the hub orphans the add-ons without uninstalling them.
+func OrphansAddons(reason string) bool {
 	return reason == OriginDeletedReason || reason == ForcedReason || reason == SameClusterReason
 }
 

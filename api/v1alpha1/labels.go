@@ -118,7 +118,7 @@ const (
 	DependsOnAnnotation = "chandler.dev/depends-on"
 	// DeletionPolicyAnnotation on a Flux object is the deletion policy of the add-on when the hub last applied it.
 	// The hub reads it when the set no longer has the add-on. On an AddonDelivery that is withdrawn, Orphan says that its
-	// add-ons stay: by the policy of the set or the registration at that time, or because the registration let them go.
+	// add-ons stay: by the policy of the set or the registration at that time, or because the registration orphaned them.
 	DeletionPolicyAnnotation = "chandler.dev/deletion-policy"
 	// ReleaseAnnotation is the Helm release (name,namespace,storage namespace) of an add-on that took over a release
 	// with another name than its own would give.
@@ -170,7 +170,7 @@ const (
 	AddonSetFinalizer = "chandler.dev/addonset"
 	// TeamFinalizer keeps a Team until its namespaces and rights have been withdrawn from every cluster.
 	TeamFinalizer = "chandler.dev/team"
-	// DeliveryFinalizer keeps a delivery until everything it put on the cluster is uninstalled or let go.
+	// DeliveryFinalizer keeps a delivery until everything it put on the cluster is uninstalled or orphaned.
 	DeliveryFinalizer = "chandler.dev/delivery"
 	// MirrorFinalizer keeps a kubeconfig mirror until the last Flux object that uses it is gone. Without its
 	// kubeconfig, a Kustomization hangs in deletion forever, and a HelmRelease leaves its Helm release behind without

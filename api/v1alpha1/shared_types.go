@@ -31,7 +31,7 @@ type ObjectCounts struct {
 	Summary string `json:"summary,omitempty"`
 }
 
-// Orphan is an add-on that the hub has let go: it may still be on its cluster.
+// Orphan is an add-on that the hub left on its cluster, without an owner: it may still be there.
 type Orphan struct {
 	// cluster that it was left on: namespace/name of the ClusterRegistration.
 	// +required
@@ -49,7 +49,7 @@ type Orphan struct {
 	// the workload for that object, the hub takes the orphan off the list.
 	// +optional
 	TakenOverBy *FluxObjectReference `json:"takenOverBy,omitempty"`
-	// since is when the hub let it go.
+	// since is when the hub orphaned it.
 	// +required
 	Since metav1.Time `json:"since"`
 }

@@ -163,7 +163,7 @@ func (f *fleet) explain(ctx context.Context) {
 	f.out.line("Things to try:")
 	f.out.linef("  kubectl label tenantcontrolplane tenant1 -n %s %s=false --overwrite    # its add-ons leave", namespace, hubv1.RegisterLabel)
 	f.out.linef("  kubectl delete secret tenant1-admin-kubeconfig -n %s    # Kamaji issues another, and the add-ons go on", namespace)
-	f.out.linef("  kubectl delete tenantcontrolplane tenant1 -n %s    # the hub lets it go at once", namespace)
+	f.out.linef("  kubectl delete tenantcontrolplane tenant1 -n %s    # the hub orphans it at once", namespace)
 	f.out.linef("  kubectl label cluster.cluster.x-k8s.io capi1 -n %s tier=dev --overwrite    # no set selects it any more", namespace)
 	f.out.line("  bin/chandler removals list base    # one of three clusters loses add-ons in an hour; the next waits for you")
 	f.out.linef("The hub's log is %s", f.process.Log)

@@ -17,7 +17,7 @@ import (
 
 // unreported returns the add-ons that a delivery reports as absent from its cluster, or does not report, although
 // their Flux objects exist: a hub that dies between making an object and reporting it leaves a stale status. An
-// add-on that leaves by a grant has been counted. An add-on that is reported as let go is counted while its object
+// add-on that leaves by a grant has been counted. An add-on that is reported as orphaned is counted while its object
 // exists, since it may have been made again. It also returns whether any object is being deleted.
 func (r *removals) unreported(d *hubv1.AddonDelivery, reported []string) (out []string, going bool) {
 	made, going, err := r.made(d)

@@ -81,11 +81,11 @@ func TestUnreported(t *testing.T) {
 		states         map[string]hubv1.AddonState
 		want           []string
 	}{
-		"nothing is there":                        {want: nil},
-		"said":                                    {made: []string{"a"}, reported: []string{"a"}},
-		"not said":                                {made: []string{"b", "a"}, want: []string{"a", "b"}},
-		"said to be lost to another":              {made: []string{"a"}, states: map[string]hubv1.AddonState{"a": hubv1.AddonLostTo}, want: []string{"a"}},
-		"said to be let go, perhaps made again":   {made: []string{"a"}, states: map[string]hubv1.AddonState{"a": hubv1.AddonOrphaned}, want: []string{"a"}},
+		"nothing is there":           {want: nil},
+		"said":                       {made: []string{"a"}, reported: []string{"a"}},
+		"not said":                   {made: []string{"b", "a"}, want: []string{"a", "b"}},
+		"said to be lost to another": {made: []string{"a"}, states: map[string]hubv1.AddonState{"a": hubv1.AddonLostTo}, want: []string{"a"}},
+		"said to be orphaned, perhaps made again": {made: []string{"a"}, states: map[string]hubv1.AddonState{"a": hubv1.AddonOrphaned}, want: []string{"a"}},
 		"on its way out by a grant":               {made: []string{"a"}, states: map[string]hubv1.AddonState{"a": hubv1.AddonRemoving}},
 		"one of another name is on its way out":   {made: []string{"a"}, states: map[string]hubv1.AddonState{"b": hubv1.AddonRemoving}, want: []string{"a"}},
 		"said, and the other is on its way out":   {made: []string{"a", "b"}, reported: []string{"a"}, states: map[string]hubv1.AddonState{"b": hubv1.AddonRemoving}},

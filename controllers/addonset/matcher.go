@@ -65,13 +65,13 @@ func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration)
 // leave withdraws all deliveries at once from a cluster that is being deleted: nothing is lost that would not be lost
 // anyway. From a cluster that is only unregistered, the sets' reconcilers withdraw them, as far as their removal
 // guards grant it. If another registration of the cluster stays, what goes on through that one is withdrawn at once, and what is being
-// withdrawn already is marked: it is let go as well.
+// withdrawn already is marked: it is orphaned as well.
 func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, existing map[types.NamespacedName]*hubv1.AddonDelivery) error {
-	if !letsGo(reg) && !status.Unregistered(reg) {
+	if !orphansAddons(reg) && !status.Unregistered(reg) {
 		return nil
 	}
 	beside := status.Reason(reg, hubv1.UnregisteringCondition) == hubv1.SameClusterReason
-	if letsGo(reg) && !beside {
+	if orphansAddons(reg) && !beside {
 		return m.withdrawAll(ctx, existing, true)
 	}
 	var goesOn func(set types.NamespacedName) bool
@@ -96,15 +96,15 @@ func (m *Matcher) leave(ctx context.Context, reg *hubv1.ClusterRegistration, exi
 	return m.withdrawAll(ctx, existing, leaves(reg))
 }
 
-// letsGo returns whether the add-ons of a cluster are let go.
-func letsGo(reg *hubv1.ClusterRegistration) bool {
-	return hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition))
+// orphansAddons returns whether the add-ons of a cluster are orphaned.
+func orphansAddons(reg *hubv1.ClusterRegistration) bool {
+	return hubv1.OrphansAddons(status.Reason(reg, hubv1.UnregisteringCondition))
 }
 
 // leaves returns whether a registration that goes leaves on the cluster what was delivered through it, counted by the guard or not. That is
-// let go also if the cluster is registered again before it is done.
+// orphaned also if the cluster is registered again before it is done.
 func leaves(reg *hubv1.ClusterRegistration) bool {
-	return letsGo(reg) || status.Reason(reg, hubv1.UnregisteringCondition) == hubv1.OriginLostReason
+	return orphansAddons(reg) || status.Reason(reg, hubv1.UnregisteringCondition) == hubv1.OriginLostReason
 }
 
 // goesOn returns a function that returns whether a set selects another registration of the same cluster that stays.
@@ -121,12 +121,12 @@ func (m *Matcher) goesOn(ctx context.Context, reg *hubv1.ClusterRegistration) (f
 	}, nil
 }
 
-// withdrawAll withdraws deliveries. letGo is true if what they brought stays on the cluster. They are marked with that: the cluster may be
+// withdrawAll withdraws deliveries. orphaned is true if what they brought stays on the cluster, which marks them: the cluster may be
 // registered again before they have gone, and the guard has not counted what is uninstalled then.
-func (m *Matcher) withdrawAll(ctx context.Context, existing map[types.NamespacedName]*hubv1.AddonDelivery, letGo bool) error {
+func (m *Matcher) withdrawAll(ctx context.Context, existing map[types.NamespacedName]*hubv1.AddonDelivery, orphaned bool) error {
 	var errs []error
 	for _, key := range sorted(existing) {
-		errs = append(errs, withdraw(ctx, m.Client, existing[key], letGo || existing[key].Orphaned()))
+		errs = append(errs, withdraw(ctx, m.Client, existing[key], orphaned || existing[key].Orphaned()))
 	}
 	return errors.Join(errs...)
 }

@@ -178,7 +178,7 @@ func TestMatcherClaims(t *testing.T) {
 	}
 }
 
-// TestUpdateMakesNothing: the cache still shows a delivery that the hub that led before has let go, and its set says something else by now.
+// TestUpdateMakesNothing: the cache still shows a delivery that the hub that led before has orphaned, and its set says something else by now.
 func TestUpdateMakesNothing(t *testing.T) {
 	was := deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" })
 	r := newMatcherFixture(t, interceptor.Funcs{
@@ -250,18 +250,18 @@ func TestRevisionOutOfABackup(t *testing.T) {
 	}
 }
 
-// TestMatcherLetsGo: what goes on through another registration of the cluster is let go at once, and not counted by the guard. So its
+// TestMatcherOrphans: what goes on through another registration of the cluster is orphaned at once, and not counted by the guard. So its
 // delivery says that it stays: the cluster may be registered again before the delivery has gone. What no set delivers any more then is left
 // to the set's controller, which counts it.
-func TestMatcherLetsGo(t *testing.T) {
+func TestMatcherOrphans(t *testing.T) {
 	for name, tc := range map[string]struct {
-		other  string // the tier of the other registration
-		leaves bool   // already
-		letGo  bool
+		other    string // the tier of the other registration
+		leaves   bool   // already
+		orphaned bool
 	}{
-		"GoesOn":           {other: "prod", letGo: true},
+		"GoesOn":           {other: "prod", orphaned: true},
 		"NobodyDelivers":   {other: "test"},
-		"LeavesAlready":    {other: "test", leaves: true, letGo: true},
+		"LeavesAlready":    {other: "test", leaves: true, orphaned: true},
 		"OfAnotherCluster": {other: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -286,7 +286,7 @@ func TestMatcherLetsGo(t *testing.T) {
 			if _, err := r.Reconcile(t.Context(), reg); err != nil {
 				t.Fatal(err)
 			}
-			if d = r.look(); d == nil || (d.DeletionTimestamp != nil) != tc.letGo || d.Orphaned() != tc.letGo {
+			if d = r.look(); d == nil || (d.DeletionTimestamp != nil) != tc.orphaned || d.Orphaned() != tc.orphaned {
 				t.Errorf("the delivery is %+v", d)
 			}
 		})

@@ -117,10 +117,10 @@ func (r *removals) withdraw(d *hubv1.AddonDelivery, reg *hubv1.ClusterRegistrati
 
 // losesNothing returns whether nothing is lost when a registration is unregistered: its cluster goes, a user forces
 // it, or the set also selects another registration of the cluster that stays. If only other sets select that
-// registration, this set's add-ons are let go, and nothing delivers them any more: that counts like any removal.
+// registration, this set's add-ons are orphaned, and nothing delivers them any more: that counts like any removal.
 func (r *removals) losesNothing(reg *hubv1.ClusterRegistration) bool {
 	reason := status.Reason(reg, hubv1.UnregisteringCondition)
-	return hubv1.LetsGo(reason) && (reason != hubv1.SameClusterReason || r.elsewhere(reg))
+	return hubv1.OrphansAddons(reason) && (reason != hubv1.SameClusterReason || r.elsewhere(reg))
 }
 
 // change requests what the delivery asks to remove or to reinstall.

@@ -79,21 +79,21 @@ func TestRemovals(t *testing.T) {
 		"UnregisteredAndBroken":      {[]func(*world){unregistering(hubv1.UnregisteredReason), func(w *world) { w.broken = true }}, "all of it: a b"},
 		"LabelRemoved":               {[]func(*world){unregistering(hubv1.LabelRemovedReason)}, ""},
 		"SecretMissing":              {[]func(*world){unregistering(hubv1.OriginMissingReason)}, ""},
-		"SecretLost":                 {[]func(*world){unregistering(hubv1.OriginLostReason)}, "all of it let go: a b"},
+		"SecretLost":                 {[]func(*world){unregistering(hubv1.OriginLostReason)}, "all of it orphaned: a b"},
 		"AboutToBeMadeAgain":         {[]func(*world){unregistering("")}, ""},
 		"DeselectedAndMadeAgain":     {[]func(*world){deselected, unregistering("")}, ""},
 		"HeldAndMadeAgain":           {[]func(*world){deselected, held, unregistering("")}, "all of it: a b"},
 		"HeldAndItsLabelRemoved":     {[]func(*world){deselected, held, unregistering(hubv1.LabelRemovedReason)}, "all of it: a b"},
-		"HeldAndGoesWithItsCluster":  {[]func(*world){deselected, held, unregistering(hubv1.OriginDeletedReason)}, "all of it let go, free"},
+		"HeldAndGoesWithItsCluster":  {[]func(*world){deselected, held, unregistering(hubv1.OriginDeletedReason)}, "all of it orphaned, free"},
 		"SelectedWhileOthersAreHeld": {[]func(*world){held, unregistering("")}, ""},
-		"GoesWithItsCluster":         {[]func(*world){unregistering(hubv1.OriginDeletedReason)}, "all of it let go, free"},
-		"AnotherStays":               {[]func(*world){unregistering(hubv1.SameClusterReason)}, "all of it let go: a b"},
-		"AnotherGetsIt":              {[]func(*world){unregistering(hubv1.SameClusterReason), func(w *world) { w.elsewhere = true }}, "all of it let go, free"},
+		"GoesWithItsCluster":         {[]func(*world){unregistering(hubv1.OriginDeletedReason)}, "all of it orphaned, free"},
+		"AnotherStays":               {[]func(*world){unregistering(hubv1.SameClusterReason)}, "all of it orphaned: a b"},
+		"AnotherGetsIt":              {[]func(*world){unregistering(hubv1.SameClusterReason), func(w *world) { w.elsewhere = true }}, "all of it orphaned, free"},
 		"DeselectedHere":             {[]func(*world){deselected, func(w *world) { w.elsewhere = true }}, "all of it: a b"},
 		"Drained":                    {[]func(*world){drained}, "all of it, free"},
 		"DrainedAndBroken":           {[]func(*world){drained, func(w *world) { w.broken = true }}, "all of it, free"},
-		"OrphanedBySet":              {[]func(*world){deselected, func(w *world) { w.set.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it let go, free"},
-		"OrphanedByRegistration":     {[]func(*world){deselected, func(w *world) { w.reg.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it let go, free"},
+		"OrphanedBySet":              {[]func(*world){deselected, func(w *world) { w.set.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it orphaned, free"},
+		"OrphanedByRegistration":     {[]func(*world){deselected, func(w *world) { w.reg.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan }}, "all of it orphaned, free"},
 		"NothingThereYet":            {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons = nil }}, "all of it, unmarked"},
 		"OneOnItsWayOut":             {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons, w.going = nil, true }}, "all of it, free"},
 		"NotReportedYet":             {[]func(*world){deselected, func(w *world) { w.delivery.Status = hubv1.AddonDeliveryStatus{} }}, "all of it: a b"},
@@ -113,7 +113,7 @@ func TestRemovals(t *testing.T) {
 		"DeselectedBeforeItWasSaid":  {[]func(*world){deselected, unsaid(0, ""), made}, "all of it: b a"},
 		"DeselectedWhenSaidNothing":  {[]func(*world){deselected, func(w *world) { w.delivery.Status.Addons = nil }, made}, "all of it: a b"},
 		"DeselectedMadeAgain":        {[]func(*world){deselected, unsaid(0, hubv1.AddonOrphaned), made}, "all of it: b a"},
-		"DeselectedAndLetGo":         {[]func(*world){deselected, unsaid(0, hubv1.AddonOrphaned)}, "all of it: b"},
+		"DeselectedAndOrphaned":      {[]func(*world){deselected, unsaid(0, hubv1.AddonOrphaned)}, "all of it: b"},
 		"GoingAndStillThere":         {[]func(*world){deselected, func(w *world) { w.removing("b", "r1"); w.delivery.Spec.Removals = []string{"r1"} }, made}, "all of it: a"},
 		"DeselectedAndGoingAlready":  {[]func(*world){deselected, func(w *world) { w.delivery.DeletionTimestamp, w.delivery.Spec.Withdrawal = &now, "u" }}, ""},
 		"DeselectedDeletedByHand":    {[]func(*world){deselected, func(w *world) { w.delivery.DeletionTimestamp = &now }}, "all of it: a b"},
@@ -209,7 +209,7 @@ func (w *world) asked(t *testing.T) string {
 	case q.grants != nil:
 		what = cmp.Or(strings.Join(q.grants, " "), "takes back")
 	case q.orphan:
-		what = "all of it let go"
+		what = "all of it orphaned"
 	}
 	if len(asked.Addons) == 0 {
 		return what + ", free"

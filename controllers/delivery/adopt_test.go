@@ -117,12 +117,12 @@ func TestAdoptKeepsItsObject(t *testing.T) {
 			}
 			if name == "OfAnotherNamespace" {
 				if o.UID == there.UID || o.Namespace == there.Namespace || len(m.released) != 1 {
-					t.Errorf("it is %s/%s, and let go is %v", o.Namespace, o.Name, m.released)
+					t.Errorf("it is %s/%s, and orphaned is %v", o.Namespace, o.Name, m.released)
 				}
 				return
 			}
 			if o.UID != there.UID || o.Name != there.Name || o.Spec.Suspend || len(m.released) > 0 {
-				t.Errorf("it is %s %s, suspended %t; let go %v", o.UID, o.Name, o.Spec.Suspend, m.released)
+				t.Errorf("it is %s %s, suspended %t; orphaned %v", o.UID, o.Name, o.Spec.Suspend, m.released)
 			}
 			if latest := o.Status.History.Latest(); latest == nil || latest.Digest != "sha256:d" {
 				t.Errorf("its history is %v", o.Status.History)

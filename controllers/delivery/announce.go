@@ -39,7 +39,7 @@ func (r *Reconciler) announce(ctx context.Context, c *cluster, steps []plan.Step
 		}
 	}
 	for _, s := range steps {
-		if o := c.objects[s.Key]; s.Verb == plan.LetGo && !(o.Deleting && o.Suspended) && c.announced[s.Key].err == nil &&
+		if o := c.objects[s.Key]; s.Verb == plan.Orphan && !(o.Deleting && o.Suspended) && c.announced[s.Key].err == nil &&
 			c.delivery(s.Key.Namespace, o.delivery) == nil {
 			r.warnLeft(ctx, c, nil, s.Key, "Remove", "add-on %q (%s), of which no AddonDelivery is there any more, is left on cluster %s: %s",
 				s.Addon, s.Key, c.key, c.announced[s.Key].left)
@@ -47,7 +47,7 @@ func (r *Reconciler) announce(ctx context.Context, c *cluster, steps []plan.Step
 	}
 }
 
-// announceOf writes what one delivery lets go, unless the delivery has changed since: a process that stood still lets nothing go. The rest
+// announceOf writes what one delivery orphans, unless the delivery has changed since: a process that stood still orphans nothing. The rest
 // of its status is written after everything has been tried.
 func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, pass *report.Cluster) error {
 	after, reported := d.before.DeepCopy(), c.reported(d)
@@ -55,7 +55,7 @@ func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, pa
 		if !s.Verb.Orphans() || s.Err != nil {
 			continue
 		}
-		if d.announced(s.Key, s.Addon) && (s.Verb == plan.LetGo) == d.forGood(s.Key, s.Addon) {
+		if d.announced(s.Key, s.Addon) && (s.Verb == plan.Orphan) == d.forGood(s.Key, s.Addon) {
 			r.announceAgain(ctx, c, d, s.Step)
 			continue
 		}
@@ -77,8 +77,8 @@ func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, pa
 	return nil
 }
 
-// announceAgain sends the event about an add-on that the status already reports as let go, if the hub has not begun
-// to let it go. An earlier hub may have died before it sent the event. The status forgets the add-on as soon as it is
+// announceAgain sends the event about an add-on that the status already reports as orphaned, if the hub has not begun
+// to orphan it. An earlier hub may have died before it sent the event. The status forgets the add-on as soon as it is
 // delivered again, or when its delivery goes.
 func (r *Reconciler) announceAgain(ctx context.Context, c *cluster, d *delivery, s plan.Step) {
 	o := c.objects[s.Key]
@@ -88,7 +88,7 @@ func (r *Reconciler) announceAgain(ctx context.Context, c *cluster, d *delivery,
 	r.tellOrphan(ctx, c, d, *d.addon(s.Addon))
 }
 
-// announced returns whether the status says already that an object is let go.
+// announced returns whether the status says already that an object is orphaned.
 func (d *delivery) announced(k plan.Key, addon string) bool {
 	s := d.addon(addon)
 	return s != nil && s.State == hubv1.AddonOrphaned && s.Kind == k.Kind && s.Object == k.Name

@@ -36,7 +36,7 @@ import (
 type outcome struct {
 	// applied is the object's generation after the hub's last write.
 	applied int64
-	// left says what an object that was let go leaves on the cluster, and why.
+	// left says what an object that was orphaned leaves on the cluster, and why.
 	left string
 	err  error
 }
@@ -76,7 +76,7 @@ func (r *Reconciler) carryOut(ctx context.Context, c *cluster, steps []plan.Step
 // step carries out a step that is no write.
 func (r *Reconciler) step(ctx context.Context, c *cluster, s plan.Step) (out outcome) {
 	switch s.Verb {
-	case plan.LetGo, plan.HandOver:
+	case plan.Orphan, plan.HandOver:
 		if out = c.announced[s.Key]; out.err == nil {
 			out.err = r.remove(ctx, c, s, out.left)
 		}
@@ -268,7 +268,7 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 }
 
 // itself has a deletion be of the very object that was seen, which the removal guard grants, and not of one that took its name meanwhile.
-// What is let go is deleted only as it was seen, or as prepare has left it: if a user has resumed it since, Flux would uninstall it.
+// What is orphaned is deleted only as it was seen, or as prepare has left it: if a user has resumed it since, Flux would uninstall it.
 func (o *object) itself(prepared client.Object, s plan.Step) client.DeleteOption {
 	var seen client.Preconditions
 	if o.uid != "" {

@@ -195,7 +195,7 @@ func TestOutsideIsInNobodysWay(t *testing.T) {
 			m.withdraw(testCluster, testSet)
 			m.settle()
 			if m.of("flux-system") != nil || len(m.uninstalled) != 1 || len(m.orphans(testCluster)) > 0 {
-				t.Errorf("the add-on does not leave: uninstalled %v, let go %v, orphans %v", m.uninstalled, m.released, m.orphans(testCluster))
+				t.Errorf("the add-on does not leave: uninstalled %v, orphaned %v, orphans %v", m.uninstalled, m.released, m.orphans(testCluster))
 			}
 		})
 	}
@@ -206,7 +206,7 @@ func TestOutsideIsInNobodysWay(t *testing.T) {
 func TestOutsideWithTheKubeconfig(t *testing.T) {
 	m := outside(t, "t0", withdrawn)
 	if m.of("tenant") != nil || len(m.uninstalled)+len(m.released) != 1 || m.of("flux-system") == nil {
-		t.Errorf("uninstalled %v, let go %v; what was to come: %v", m.uninstalled, m.released, m.of("flux-system"))
+		t.Errorf("uninstalled %v, orphaned %v; what was to come: %v", m.uninstalled, m.released, m.of("flux-system"))
 	}
 }
 

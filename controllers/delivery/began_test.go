@@ -16,7 +16,7 @@ import (
 )
 
 // No hub was at work for hours, and the status says of a cluster what the last one saw. The cluster may have answered all the time since. So a hub
-// asks it before it lets anything go because of silence, and uninstalls if it answers.
+// asks it before it orphans anything because of silence, and uninstalls if it answers.
 func TestSilenceOfOldThatNobodyHasHeardSince(t *testing.T) {
 	fell := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	came := fell.Add(5 * time.Hour)
@@ -29,12 +29,12 @@ func TestSilenceOfOldThatNobodyHasHeardSince(t *testing.T) {
 	}{
 		"ItHasJustBegun":         {came, came, false, 0, teardown.Hold, 2 * time.Minute},
 		"TheClusterAnswers":      {came, came.Add(5 * time.Second), true, 0, teardown.Uninstall, 0},
-		"TheClusterDoesNot":      {came, came.Add(2 * time.Minute), false, 0, teardown.LetGo, 0},
-		"ItWasThereAllTheTime":   {fell.Add(-time.Hour), fell.Add(time.Hour), false, 0, teardown.LetGo, 0},
+		"TheClusterDoesNot":      {came, came.Add(2 * time.Minute), false, 0, teardown.Orphan, 0},
+		"ItWasThereAllTheTime":   {fell.Add(-time.Hour), fell.Add(time.Hour), false, 0, teardown.Orphan, 0},
 		"AndTheGraceIsNotOver":   {fell.Add(-time.Hour), fell.Add(59 * time.Minute), false, 0, teardown.Hold, time.Minute},
 		"ItBeganWithinTheGrace":  {fell.Add(30 * time.Minute), fell.Add(59 * time.Minute), false, 0, teardown.Hold, time.Minute},
 		"ItBeganAtTheGracesEnd":  {fell.Add(59 * time.Minute), fell.Add(time.Hour), false, 0, teardown.Hold, time.Minute},
-		"NothingIsKnownOfItself": {time.Time{}, came, false, 0, teardown.LetGo, 0},
+		"NothingIsKnownOfItself": {time.Time{}, came, false, 0, teardown.Orphan, 0},
 		"ADrainIsCountedAnew":    {came, came.Add(30 * time.Minute), false, 30 * time.Minute, teardown.Hold, 2 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestSilenceThatThisProcessHasSeen(t *testing.T) {
 		want      teardown.Mode
 	}{
 		"WithinTheGrace": {10 * time.Second, 14 * time.Second, teardown.Hold},
-		"AfterTheGrace":  {10 * time.Second, 15 * time.Second, teardown.LetGo},
+		"AfterTheGrace":  {10 * time.Second, 15 * time.Second, teardown.Orphan},
 		"SilentBefore":   {-10 * time.Second, 15 * time.Second, teardown.Hold},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestSomethingMayTakeOverThatNobodyHasSeenYet(t *testing.T) {
 	}
 }
 
-// The hub was killed when it had let an add-on go, and before the set and the registration said so. Another one starts much later: the delivery
+// The hub was killed when it had orphaned an add-on, and before the set and the registration said so. Another one starts much later: the delivery
 // waits for that until both say it, and no longer than if the hub had been there.
 func TestAnOrphanOfOldIsStillToBeRecorded(t *testing.T) {
 	then := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

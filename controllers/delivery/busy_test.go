@@ -64,7 +64,7 @@ func TestBusyCompilerHoldsUpOneDelivery(t *testing.T) {
 				m.flux()
 			}
 			if app := m.object(testCluster, "app"); app == nil || app.GetDeletionTimestamp() != nil || (m.object(testCluster, "his") != nil) != delivered || len(m.released) > 0 {
-				t.Errorf("the platform's is %v, his is %v, let go %v", app, m.object(testCluster, "his"), m.released)
+				t.Errorf("the platform's is %v, his is %v, orphaned %v", app, m.object(testCluster, "his"), m.released)
 			}
 			if d := cmp.Diff(before, m.tenantsDelivery()); d != "" {
 				t.Errorf("his delivery says (-want +got):\n%s", d)

@@ -201,7 +201,7 @@ func TestCopiesCopyGoesBesideApplyOnce(t *testing.T) {
 	m.wantsCopy("")
 }
 
-// A duplicate registration lets its objects go, and the copy with them.
+// A duplicate registration orphans its objects, and the copy goes with them.
 func TestCopiesDuplicate(t *testing.T) {
 	m := besideFixture(t)
 	edit(m, testCluster.Namespace, testCluster.Name, &hubv1.ClusterRegistration{}, func(r *hubv1.ClusterRegistration) {})

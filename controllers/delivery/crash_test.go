@@ -29,9 +29,9 @@ func (m *fixture) crashAt(n int, effect bool) {
 	}
 }
 
-// Wherever the hub dies between letting an add-on go and saying so, somebody is told in the end, by the statuses and by an event: by two, if nobody
+// Wherever the hub dies between orphaning an add-on and saying so, somebody is told in the end, by the statuses and by an event: by two, if nobody
 // can know whether the dead one had sent it.
-func TestLetGoAndCrash(t *testing.T) {
+func TestOrphanAndCrash(t *testing.T) {
 	orphan := map[string]any{"deletionPolicy": "Orphan"}
 	for name, leave := range map[string]func(*fixture){
 		"Dropped": func(m *fixture) {
@@ -63,7 +63,7 @@ func TestLetGoAndCrash(t *testing.T) {
 						t.Errorf("%s: orphans %+v, events %q", where, got, m.told)
 					}
 					if m.object(testCluster, "app") != nil || len(m.released) != 1 {
-						t.Errorf("%s: let go %v, uninstalled %v", where, m.released, m.uninstalled)
+						t.Errorf("%s: orphaned %v, uninstalled %v", where, m.released, m.uninstalled)
 					}
 				}
 				if !crashed {
@@ -80,7 +80,7 @@ func (m *fixture) dead() bool {
 	return errors.Is(err, errCrashed)
 }
 
-// TestAnnounceAgain: what the status says that it is let go is told of again until this hub has begun with that: the one before may have died before it did.
+// TestAnnounceAgain: what the status says that it is orphaned is told of again until this hub has begun with that: the one before may have died before it did.
 func TestAnnounceAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// removed is what the hub has noted of the object when it had it go lately; nil if it has not.
@@ -89,7 +89,7 @@ func TestAnnounceAgain(t *testing.T) {
 	}{
 		"not by this hub, or not at all":    {nil, true},
 		"was being uninstalled by this hub": {new(""), true},
-		"let go by this hub":                {new("what it applied"), false},
+		"orphaned by this hub":              {new("what it applied"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := plan.Key{Kind: fluxspec.HelmReleaseKind, Namespace: "flux-system", Name: "one-app"}
@@ -98,7 +98,7 @@ func TestAnnounceAgain(t *testing.T) {
 			if tc.removed != nil {
 				m.r.ledger.remove(k, *tc.removed, m.clock.Now())
 			}
-			m.r.announceAgain(t.Context(), c, d, plan.Step{Key: k, Addon: "app", Verb: plan.LetGo})
+			m.r.announceAgain(t.Context(), c, d, plan.Step{Key: k, Addon: "app", Verb: plan.Orphan})
 			if got := m.orphanEvents(); len(got) > 0 != tc.want {
 				t.Errorf("told: %v", got)
 			}

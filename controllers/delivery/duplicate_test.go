@@ -32,13 +32,13 @@ func TestDuplicate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		uid  string // of the cluster of two, to begin with
 		with func(*fixture)
-		// what each has in the end, what is uninstalled, and what is let go
-		one, two, uninstalled, letGo int
+		// what each has in the end, what is uninstalled, and what is orphaned
+		one, two, uninstalled, orphaned int
 	}{
 		"TheFirst":    {uid: "c1", one: 2},
 		"TwoClusters": {uid: "c2", one: 2, two: 2},
-		"LedThere":    {uid: "c2", with: func(m *fixture) { is(m, two, of("c1", &one)) }, one: 2, letGo: 2},
-		"LedAway":     {uid: "c1", with: func(m *fixture) { is(m, one, of("c3", nil)); is(m, two, of("c1", nil)) }, one: 2, two: 2, letGo: 2},
+		"LedThere":    {uid: "c2", with: func(m *fixture) { is(m, two, of("c1", &one)) }, one: 2, orphaned: 2},
+		"LedAway":     {uid: "c1", with: func(m *fixture) { is(m, one, of("c3", nil)); is(m, two, of("c1", nil)) }, one: 2, two: 2, orphaned: 2},
 		"PausedMeantime": {uid: "c2", with: func(m *fixture) {
 			is(m, two, func(r *hubv1.ClusterRegistration) {
 				status.Set(r, hubv1.SuspendedCondition, metav1.ConditionTrue, hubv1.PausedReason, "paused", moment)
@@ -59,7 +59,7 @@ func TestDuplicate(t *testing.T) {
 			m.withdraw(one, testSet)
 			m.settle(one, two)
 			is(m, two, of("c1", nil))
-		}, two: 2, letGo: 2},
+		}, two: 2, orphaned: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newFixture(t, append(addonsOf(testSet, "1", releaseAddon("app"), kustomizationAddon("git")),
@@ -80,14 +80,14 @@ func TestDuplicate(t *testing.T) {
 				}
 				return n
 			}
-			if count(one) != tc.one || count(two) != tc.two || len(m.uninstalled) != tc.uninstalled || len(m.released) != tc.letGo {
-				t.Errorf("one has %d, two %d; uninstalled %v, let go %v", count(one), count(two), m.uninstalled, m.released)
+			if count(one) != tc.one || count(two) != tc.two || len(m.uninstalled) != tc.uninstalled || len(m.released) != tc.orphaned {
+				t.Errorf("one has %d, two %d; uninstalled %v, orphaned %v", count(one), count(two), m.uninstalled, m.released)
 			}
 			if d := m.delivery(two, testSet); tc.two == 0 && tc.one > 0 && (status.IsTrue(d, hubv1.ReadyCondition) || status.Reason(d, hubv1.ReadyCondition) != hubv1.DuplicateReason ||
 				!strings.Contains(status.Find(d, hubv1.ReadyCondition).Message, "fleet/one")) {
 				t.Errorf("the delivery of two says %+v", d.Status.Conditions)
 			}
-			if told := slices.Clone(m.told); len(told) != tc.letGo {
+			if told := slices.Clone(m.told); len(told) != tc.orphaned {
 				t.Errorf("told as left: %v", told)
 			}
 		})

@@ -44,7 +44,7 @@ func TestDuplicates(t *testing.T) {
 		t.Errorf("it says %+v", a)
 	}
 	if m.object(testCluster, "plain") == nil || len(m.uninstalled)+len(m.released) > 0 || m.says(testSet, "app").State != hubv1.AddonReady {
-		t.Errorf("uninstalled %v, let go %v; the other says %+v", m.uninstalled, m.released, m.says(testSet, "app"))
+		t.Errorf("uninstalled %v, orphaned %v; the other says %+v", m.uninstalled, m.released, m.says(testSet, "app"))
 	}
 	put("{apiVersion: v1, kind: ResourceQuota, metadata: {name: other, namespace: team1}}")
 	if a := m.says(testSet, "plain"); a.State != hubv1.AddonReady {

@@ -73,7 +73,7 @@ func TestOneDeliveryCannotBeRead(t *testing.T) {
 				t.Errorf("the other set's add-on: %v, %+v", o, m.says("more", "falco"))
 			}
 			if m.object(testCluster, "app") == nil || len(m.uninstalled)+len(m.released) > 0 || m.says("more", "app").State != hubv1.AddonLostTo {
-				t.Errorf("what it has: uninstalled %v, let go %v; the other set says %+v", m.uninstalled, m.released, m.says("more", "app"))
+				t.Errorf("what it has: uninstalled %v, orphaned %v; the other set says %+v", m.uninstalled, m.released, m.says("more", "app"))
 			}
 			d := m.delivery(testCluster, testSet)
 			if c := status.Find(d, hubv1.ReadyCondition); c == nil || c.Status != metav1.ConditionFalse || c.Reason != hubv1.ReadFailedReason || !strings.Contains(c.Message, "cannot be read today") {
@@ -95,7 +95,7 @@ func TestOneDeliveryCannotBeRead(t *testing.T) {
 	}
 }
 
-// Nothing leaves, and nothing is let go, while the set cannot be read that says how.
+// Nothing leaves, and nothing is orphaned, while the set cannot be read that says how.
 func TestSetOfALeavingDeliveryCannotBeRead(t *testing.T) {
 	for name, leave := range map[string]func(*fixture){
 		"Withdrawn":     func(m *fixture) { m.withdraw(testCluster, testSet) },
@@ -107,7 +107,7 @@ func TestSetOfALeavingDeliveryCannotBeRead(t *testing.T) {
 			m.unreadable("*v1alpha1.AddonSet " + testSet)
 			m.settle()
 			if m.object(testCluster, "app") == nil || m.delivery(testCluster, testSet) == nil || m.object(testCluster, "falco") == nil {
-				t.Errorf("uninstalled %v, let go %v, delivery %v", m.uninstalled, m.released, m.delivery(testCluster, testSet))
+				t.Errorf("uninstalled %v, orphaned %v, delivery %v", m.uninstalled, m.released, m.delivery(testCluster, testSet))
 			}
 			m.restart()
 			m.settle()

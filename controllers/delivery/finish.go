@@ -187,7 +187,7 @@ func (c *cluster) lastOut(d *delivery) bool {
 	})
 }
 
-// allButGone returns whether the hub has let an object go that was made for the cluster that was registered before.
+// allButGone returns whether the hub has orphaned an object that was made for the cluster that was registered before.
 // Such an object may belong to no delivery.
 func (c *cluster) allButGone(obj metav1.PartialObjectMetadata) bool {
 	for _, o := range c.objects {
@@ -220,7 +220,7 @@ func (r *Reconciler) objectsLeft(ctx context.Context, c *cluster, namespace stri
 	return left, nil
 }
 
-// tell sends an event for each add-on that failed, recovered or was let go, and one event when all add-ons of a
+// tell sends an event for each add-on that failed, recovered or was orphaned, and one event when all add-ons of a
 // revision are Ready. An event for each add-on that becomes Ready would cost as many writes as the whole rollout.
 func (r *Reconciler) tell(ctx context.Context, c *cluster, d *delivery) {
 	if d.Status.ReadyRevision != d.before.Status.ReadyRevision && !d.leaving {

@@ -45,7 +45,7 @@ func TestPlatformWaitsForNoTenantsGatedSuccessor(t *testing.T) {
 	}
 }
 
-// TestForgedSuccessorKeepsNoOrphanOutOfTheStatus: what the platform's set lets go on a tenant's cluster is in status.orphans, also if the
+// TestForgedSuccessorKeepsNoOrphanOutOfTheStatus: what the platform's set orphans on a tenant's cluster is in status.orphans, also if the
 // tenant has a suspended object of the hub's name in his namespace with the same release.
 func TestForgedSuccessorKeepsNoOrphanOutOfTheStatus(t *testing.T) {
 	for name, forge := range map[string]bool{"Without": false, "With": true} {

@@ -56,7 +56,7 @@ type cluster struct {
 	awaited map[plan.Key]string
 	// yields are objects that would stay as they are, but must go, because another set delivers what they have.
 	yields map[plan.Key]bool
-	// announced are the objects that are let go: what each leaves, or why that could not be written into the status.
+	// announced are the objects that are orphaned: what each leaves, or why that could not be written into the status.
 	announced map[plan.Key]outcome
 	// reach says how far the sets of a namespace reach, for those that have been looked at.
 	reach map[string]match.Reach
@@ -162,7 +162,7 @@ func (c *cluster) paused() bool {
 	return s != nil && !hubv1.Tripped(s.Reason)
 }
 
-// replaced says why an object that was made for the cluster with a UID is to be let go: the present cluster is
+// replaced says why an object that was made for the cluster with a UID is to be orphaned: the present cluster is
 // another one, or another registration of it is served. A paused cluster's suspended objects do no harm, so they
 // stay. It returns "" if the object is this registration's.
 func (c *cluster) replaced(uid string) string {

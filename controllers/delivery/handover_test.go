@@ -81,7 +81,7 @@ func TestHandOverToARevisionThatIsNotKnown(t *testing.T) {
 			m.move()
 			m.settle()
 			if o := m.object(testCluster, "app"); len(m.uninstalled) > 0 || (o == nil) != tc.known || (m.object(testCluster, "renamed") != nil) != tc.known {
-				t.Errorf("uninstalled %v, let go %v; the old object: %v", m.uninstalled, m.released, o)
+				t.Errorf("uninstalled %v, orphaned %v; the old object: %v", m.uninstalled, m.released, o)
 			}
 		})
 	}
@@ -105,7 +105,7 @@ func TestMovedKeepsItsObject(t *testing.T) {
 				t.Errorf("it is %s, with labels %v", o.GetUID(), o.GetLabels())
 			}
 			if len(m.released)+len(m.uninstalled) > 0 || len(m.objects()) != 2 {
-				t.Errorf("let go %v, uninstalled %v; there are %v", m.released, m.uninstalled, m.objects())
+				t.Errorf("orphaned %v, uninstalled %v; there are %v", m.released, m.uninstalled, m.objects())
 			}
 			edit(m, "flux-system", m.delivery(testCluster, "old").Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf("old", "1") })
 			m.settle()

@@ -12,7 +12,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
-// What leaves since the Secret of its cluster did not come back is let go, when the guard has let its delivery go, and told of.
+// What leaves since the Secret of its cluster did not come back is orphaned, when the guard has let its delivery go, and told of.
 func TestOriginLost(t *testing.T) {
 	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"), kustomizationAddon("git"))...)
 	m.settle()
@@ -21,11 +21,11 @@ func TestOriginLost(t *testing.T) {
 	})
 	m.settle()
 	if len(m.objects()) != 2 || len(m.released)+len(m.uninstalled) > 0 {
-		t.Fatalf("what the guard holds: let go %v, uninstalled %v", m.released, m.uninstalled)
+		t.Fatalf("what the guard holds: orphaned %v, uninstalled %v", m.released, m.uninstalled)
 	}
 	m.withdraw(testCluster, testSet)
 	m.settle()
 	if got := m.orphans(testCluster); len(m.objects()) > 0 || len(m.released) != 2 || len(m.uninstalled) > 0 || len(got) != 2 || !strings.Contains(got[0].Message, "the Secret is gone") {
-		t.Errorf("let go %v, uninstalled %v, orphans %+v", m.released, m.uninstalled, got)
+		t.Errorf("orphaned %v, uninstalled %v, orphans %+v", m.released, m.uninstalled, got)
 	}
 }

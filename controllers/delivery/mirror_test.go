@@ -61,7 +61,7 @@ func TestMirrorThatIsBeingDeleted(t *testing.T) {
 				t.Fatalf("after the rotation the mirror is %v", got)
 			}
 			if len(m.uninstalled)+len(m.released) > 0 {
-				t.Errorf("uninstalled %v, let go %v", m.uninstalled, m.released)
+				t.Errorf("uninstalled %v, orphaned %v", m.uninstalled, m.released)
 			}
 			before := m.writes
 			m.settle()

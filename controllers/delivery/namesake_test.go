@@ -89,7 +89,7 @@ func TestUpdateMakesNoObject(t *testing.T) {
 	}
 }
 
-// TestAnswerIsOfAnotherDelivery: a delivery that is being withdrawn has been let go, and made again, by the time at which its status is written:
+// TestAnswerIsOfAnotherDelivery: a delivery that is being withdrawn has gone, and was made again, by the time at which its status is written:
 // while something is left of it, or when nothing is. The other one keeps its finalizer.
 func TestAnswerIsOfAnotherDelivery(t *testing.T) {
 	for name, uninstalled := range map[string]int{"something is left": 0, "nothing is left": 1} {

@@ -291,7 +291,7 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 		f.Settle = c.settle(d, o.Addon, config)
 		f.Guarded = !d.granted(guard.Dropped(string(obj.uid)))
 		if d.forGood(o.Key, o.Addon) {
-			f.LetGo = "it has been told of as let go"
+			f.Orphaned = "it has been told of as orphaned"
 		}
 		f.Orphan = f.Orphan || d.set != nil && d.set.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
 		switch s := d.addon(o.Addon); {
@@ -304,21 +304,21 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 	if reg := c.registration; reg != nil {
 		f.Orphan = f.Orphan || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan
 		f.Paused = c.paused() && !status.Unregistered(reg)
-		if u := status.Find(reg, hubv1.UnregisteringCondition); u != nil && hubv1.LetsGo(u.Reason) {
-			f.LetGo = u.Message
+		if u := status.Find(reg, hubv1.UnregisteringCondition); u != nil && hubv1.OrphansAddons(u.Reason) {
+			f.Orphaned = u.Message
 		}
 		f.Silent, f.Rightless = c.silent(), c.rightless(o.Key.Namespace)
 		f.Reachable = f.Silent.IsZero()
 		if u := status.Find(reg, hubv1.UnregisteringCondition); u != nil && u.Reason == hubv1.OriginLostReason && d != nil && d.leaving {
-			f.LetGo = u.Message // the guard has let the delivery go, or it would not be leaving
+			f.Orphaned = u.Message // the guard has let the delivery go, or it would not be leaving
 		}
 		if drain.Requested(reg) {
-			f.Grace = max(f.Grace, drain.Timeout(reg.Spec.DrainBeforeDeletion)) // what is let go is not drained
+			f.Grace = max(f.Grace, drain.Timeout(reg.Spec.DrainBeforeDeletion)) // what is orphaned is not drained
 			looks += drain.Timeout(reg.Spec.DrainBeforeDeletion)                // which a hub that starts counts anew
 		}
 	}
-	if d != nil && d.leaving && d.Orphaned() && !f.Orphan && f.LetGo == "" {
-		f.LetGo = "its add-ons were to stay when its delivery was withdrawn"
+	if d != nil && d.leaving && d.Orphaned() && !f.Orphan && f.Orphaned == "" {
+		f.Orphaned = "its add-ons were to stay when its delivery was withdrawn"
 	}
 	if asked := c.began.Add(looks - f.Grace); !f.Reachable && f.Silent.Before(c.began) && asked.After(f.Silent) {
 		f.Silent = asked // while no hub was at work, the cluster was not asked: its grace is not over before the hub has asked

@@ -17,7 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/plan"
 )
 
-// TestDrainIsWaitedFor: what leaves a cluster that does not answer is let go after a grace, but not while a drain still hopes for it.
+// TestDrainIsWaitedFor: what leaves a cluster that does not answer is orphaned after a grace, but not while a drain still hopes for it.
 func TestDrainIsWaitedFor(t *testing.T) {
 	k := plan.Key{Kind: "HelmRelease", Namespace: "flux-system", Name: "tenant1-a"}
 	for name, tc := range map[string]struct {
@@ -36,7 +36,7 @@ func TestDrainIsWaitedFor(t *testing.T) {
 			}
 			c := &cluster{registration: reg, objects: map[plan.Key]*object{k: {}}}
 			if got := c.removal(plan.Observed{Key: k}, &hubconfig.Config{TeardownGrace: time.Hour}).Grace; got != tc.want {
-				t.Errorf("let go after %s, want %s", got, tc.want)
+				t.Errorf("orphaned after %s, want %s", got, tc.want)
 			}
 		})
 	}

@@ -26,7 +26,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
-// left says what an object that is about to be let go leaves on the cluster. It reads live, because the cache keeps
+// left says what an object that is about to be orphaned leaves on the cluster. It reads live, because the cache keeps
 // no inventories. If the status reports it already, it is not read again. If it cannot be read, the object is not let
 // go yet: afterwards no status could say what stays.
 func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) (string, error) {
@@ -35,7 +35,7 @@ func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) (string,
 		return d.addon(o.Addon).Message, nil
 	}
 	if text, _ := r.ledger.wasRemoved(s.Key); text != "" && o.Deleting {
-		return text, nil // the answer to the deletion was lost: it was let go then, and Flux had not begun by that
+		return text, nil // the answer to the deletion was lost: it was orphaned then, and Flux had not begun by that
 	}
 	obj := newObject(s.Key)
 	what := "what it applied"
@@ -56,7 +56,7 @@ func lastWords(s fluxstate.State) string {
 	return fluxstate.Words(s.Reason, s.Message)
 }
 
-// begun says that what is let go may still be uninstalled. A worker of Flux that had begun with that when the cluster stopped answering
+// begun says that what is orphaned may still be uninstalled. A worker of Flux that had begun with that when the cluster stopped answering
 // holds a client of the cluster. It does not read its object again, and it cannot be called back: its first request has no deadline
 // (fluxcd/pkg/runtime client.KubeConfig asks /livez/ping), and what comes after it is done as soon as the cluster answers.
 func begun(o *object) string {

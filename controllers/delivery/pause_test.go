@@ -23,13 +23,13 @@ func TestPausedRegistrationIsDeleted(t *testing.T) {
 	m.withdraw(testCluster, testSet)
 	m.settle()
 	if len(m.objects()) != 2 || len(m.released)+len(m.uninstalled) > 0 {
-		t.Fatalf("paused: let go %v, uninstalled %v", m.released, m.uninstalled)
+		t.Fatalf("paused: orphaned %v, uninstalled %v", m.released, m.uninstalled)
 	}
 	edit(m, testCluster.Namespace, testCluster.Name, &hubv1.ClusterRegistration{}, func(reg *hubv1.ClusterRegistration) {
 		apimeta.SetStatusCondition(&reg.Status.Conditions, metav1.Condition{Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: hubv1.UnregisteredReason, Message: "it is unregistered"})
 	})
 	m.settle()
 	if len(m.objects()) > 0 || len(m.uninstalled) != 2 {
-		t.Errorf("unregistered: let go %v, uninstalled %v", m.released, m.uninstalled)
+		t.Errorf("unregistered: orphaned %v, uninstalled %v", m.released, m.uninstalled)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 )
 
-// What is let go is suspended first, and then deleted. If somebody resumes it between the two, Flux would uninstall it: it is suspended again.
+// What is orphaned is suspended first, and then deleted. If somebody resumes it between the two, Flux would uninstall it: it is suspended again.
 func TestResumedRightBeforeItIsDeleted(t *testing.T) {
 	for name, start := range map[string]func(t *testing.T) (m *fixture, object client.Object){
 		"ItsAddonsStay": func(t *testing.T) (*fixture, client.Object) {
@@ -46,7 +46,7 @@ func TestResumedRightBeforeItIsDeleted(t *testing.T) {
 			m.settle()
 			m.settle()
 			if !resumed || len(m.uninstalled) > 0 || len(m.released) != 1 {
-				t.Errorf("resumed %t, uninstalled %v, let go %v", resumed, m.uninstalled, m.released)
+				t.Errorf("resumed %t, uninstalled %v, orphaned %v", resumed, m.uninstalled, m.released)
 			}
 		})
 	}

@@ -42,7 +42,7 @@ func TestSchemasChange(t *testing.T) {
 	m.settle()
 	for _, name := range []string{"app", "odd"} {
 		if m.object(testCluster, name) == nil || len(m.uninstalled)+len(m.released) > 0 {
-			t.Errorf("by one that takes nothing: %s says %+v; uninstalled %v, let go %v", name, m.says(testSet, name), m.uninstalled, m.released)
+			t.Errorf("by one that takes nothing: %s says %+v; uninstalled %v, orphaned %v", name, m.says(testSet, name), m.uninstalled, m.released)
 		}
 	}
 	before := m.writes

@@ -73,7 +73,7 @@ func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcom
 			return outcome{err: err}
 		}
 	}
-	// Only as it was seen: if a user has deleted it while it was suspended, Flux has let go what it had applied, and spec.suspend is all
+	// Only as it was seen: if a user has deleted it while it was suspended, Flux has orphaned what it had applied, and spec.suspend is all
 	// that tells.
 	var answer *unstructured.Unstructured
 	out := r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) {

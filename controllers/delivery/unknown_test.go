@@ -84,7 +84,7 @@ func TestFactUnknownAgain(t *testing.T) {
 			m.settle()
 			o, a := m.object(testCluster, "sized"), m.says(testSet, "sized")
 			if o == nil || o.GetGeneration() != generation || len(m.uninstalled)+len(m.released) > 0 {
-				t.Errorf("it does not stay as it is: %v, uninstalled %v, let go %v", o, m.uninstalled, m.released)
+				t.Errorf("it does not stay as it is: %v, uninstalled %v, orphaned %v", o, m.uninstalled, m.released)
 			}
 			if a.State != hubv1.AddonWaitingForCluster || a.Reason != hubv1.FactUnknownReason {
 				t.Errorf("it says %+v", a)

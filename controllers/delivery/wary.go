@@ -19,7 +19,7 @@ import (
 )
 
 // wary checks what is about to be uninstalled for what Flux would leave behind silently, and changes the steps: what
-// can be repaired is, and anything else the hub lets go, and reports it.
+// can be repaired is, and anything else the hub orphans, and reports it.
 func (r *Reconciler) wary(ctx context.Context, c *cluster, steps []plan.Step) error {
 	var errs []error
 	for i := range steps {
@@ -50,7 +50,7 @@ func (r *Reconciler) keepAccount(ctx context.Context, c *cluster, s *plan.Step) 
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		if s.Key.Kind == fluxspec.KustomizationKind {
-			s.Verb, s.Reason = plan.LetGo,
+			s.Verb, s.Reason = plan.Orphan,
 				fmt.Sprintf("ServiceAccount %q is gone with its namespace, and without it Flux removes nothing", o.account)
 		}
 		return nil
@@ -75,7 +75,7 @@ func (r *Reconciler) unnoted(ctx context.Context, c *cluster, s *plan.Step) erro
 	}
 	switch {
 	case fluxstate.Unnoted(k) != "":
-		s.Verb, s.Reason = plan.LetGo, "Flux has never applied all of it, and would remove nothing"
+		s.Verb, s.Reason = plan.Orphan, "Flux has never applied all of it, and would remove nothing"
 	case fluxstate.FirstTry(k) && !k.Spec.Suspend:
 		s.Verb, s.Reason = plan.Hold, "waits for Flux to end its first try: what that has applied, it would not remove before"
 		c.lookAgain(time.Second)

@@ -40,7 +40,7 @@ func TestServiceAccountThatGoesWithItsSet(t *testing.T) {
 			m.quietly(func() { m.must(m.api.Delete(t.Context(), account.DeepCopy())) })
 			m.must(m.reconcile(testCluster))
 			if !there(m) {
-				t.Error("Flux would let go what it is to remove: its ServiceAccount is not on the hub")
+				t.Error("Flux would orphan what it is to remove: its ServiceAccount is not on the hub")
 			}
 			m.settle()
 			if len(m.uninstalled) != 1 || m.delivery(testCluster, testSet) != nil {

@@ -47,7 +47,7 @@ var (
 	setStalled = prometheus.NewDesc("chandler_addonset_stalled",
 		"1 if an AddonSet does not compile, else 0.", []string{"addonset"}, nil)
 	setOrphans = prometheus.NewDesc("chandler_addonset_orphans",
-		"Add-ons of the set that the hub let go and has not delivered again, those that its status has left out included.",
+		"Add-ons of the set that the hub orphaned and has not delivered again, those that its status has left out included.",
 		[]string{"addonset"}, nil)
 	setHeld = prometheus.NewDesc("chandler_addonset_held_removals",
 		"Clusters for which the removal guard of an AddonSet holds something back.", []string{"addonset"}, nil)

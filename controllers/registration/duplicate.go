@@ -79,7 +79,7 @@ func standsBack(reg, holder *hubv1.ClusterRegistration) string {
 
 // stayer says which other registration stays on the cluster of one that is going; "" if none does. It reads live: if
 // two are going, neither may take over from the other because of a stale cache. Once it has been said, it is kept,
-// since add-ons have been let go because of it.
+// since add-ons have been orphaned because of it.
 func (r *Reconciler) stayer(ctx context.Context, reg *hubv1.ClusterRegistration) (string, error) {
 	if c := status.Find(reg, hubv1.UnregisteringCondition); c != nil && c.Reason == hubv1.SameClusterReason {
 		return c.Message, nil

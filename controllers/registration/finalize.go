@@ -209,13 +209,13 @@ func unregisteringReason(f teardown.RegistrationFacts, d teardown.Decision) stri
 	switch {
 	case d.Mode == teardown.Hold:
 		return ""
-	case d.Mode == teardown.LetGo && f.Forced:
+	case d.Mode == teardown.Orphan && f.Forced:
 		return hubv1.ForcedReason
-	case d.Mode == teardown.LetGo && d.Reason == f.Other:
+	case d.Mode == teardown.Orphan && d.Reason == f.Other:
 		return hubv1.SameClusterReason
-	case d.Mode == teardown.LetGo && f.Lost:
+	case d.Mode == teardown.Orphan && f.Lost:
 		return hubv1.OriginLostReason
-	case d.Mode == teardown.LetGo:
+	case d.Mode == teardown.Orphan:
 		return hubv1.OriginDeletedReason
 	}
 	return hubv1.UnregisteredReason

@@ -196,7 +196,7 @@ func (r *Reconciler) unregistering(reg *hubv1.ClusterRegistration, verdict origi
 		reason, message = hubv1.OriginMissingReason,
 			fmt.Sprintf("Secret %q, which it came from, is gone or is being deleted: its add-ons are served on with the hub's own "+
 				"copy of the kubeconfig, "+
-				"and are let go %s after that, unless it comes back", reg.Spec.OriginRef.Name, r.Config.TeardownGrace)
+				"and are orphaned %s after that, unless it comes back", reg.Spec.OriginRef.Name, r.Config.TeardownGrace)
 	}
 	if was := status.Reason(reg, hubv1.UnregisteringCondition); was != reason {
 		status.Clear(reg, hubv1.UnregisteringCondition) // each delay runs from its own beginning

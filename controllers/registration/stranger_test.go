@@ -19,7 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
-// A tenant who may write ClusterRegistrations in his own namespace, and has no way into the platform's cluster, has what is delivered there let go instead
+// A tenant who may write ClusterRegistrations in his own namespace, and has no way into the platform's cluster, has what is delivered there orphaned instead
 // of uninstalled when the platform unregisters it: he writes down its name. Nothing has ever been Ready through his registration.
 func TestAStrangersRegistrationDoesNotStay(t *testing.T) {
 	scheme := hubscheme.New()

@@ -12,7 +12,7 @@ import (
 )
 
 // unread remembers since when the origins of registrations that go cannot be read. A registration may have been deleted long before. A
-// process that starts counts anew: what is let go cannot be taken back.
+// process that starts counts anew: what is orphaned cannot be taken back.
 type unread struct {
 	mu  sync.Mutex
 	all map[types.NamespacedName]time.Time

@@ -22,7 +22,7 @@ import (
 )
 
 // A registration was deleted days ago, and stays since for what is written into it, or is being uninstalled. Then the CRD of its origin is not
-// there for a moment, as while Kamaji is upgraded. The grace begins with that, and not with the deletion: nothing is let go.
+// there for a moment, as while Kamaji is upgraded. The grace begins with that, and not with the deletion: nothing is orphaned.
 func TestUnreadForAMoment(t *testing.T) {
 	day := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	type look struct {
@@ -32,10 +32,10 @@ func TestUnreadForAMoment(t *testing.T) {
 	}
 	for name, looks := range map[string][]look{
 		"ForAMoment":        {{0, teardown.OriginUnknown, teardown.Hold}, {time.Minute, teardown.OriginWanted, teardown.Recreate}},
-		"ForTheGrace":       {{0, teardown.OriginUnknown, teardown.Hold}, {59 * time.Minute, teardown.OriginUnknown, teardown.Hold}, {time.Minute, teardown.OriginUnknown, teardown.LetGo}},
+		"ForTheGrace":       {{0, teardown.OriginUnknown, teardown.Hold}, {59 * time.Minute, teardown.OriginUnknown, teardown.Hold}, {time.Minute, teardown.OriginUnknown, teardown.Orphan}},
 		"AgainAndAgain":     {{0, teardown.OriginUnknown, teardown.Hold}, {time.Minute, teardown.OriginWanted, teardown.Recreate}, {time.Hour, teardown.OriginUnknown, teardown.Hold}},
 		"WhileItIsLeaving":  {{0, teardown.OriginUnwanted, teardown.Uninstall}, {time.Hour, teardown.OriginUnknown, teardown.Hold}},
-		"AndIsGoneWithThat": {{0, teardown.OriginUnknown, teardown.Hold}, {time.Minute, teardown.OriginGone, teardown.LetGo}},
+		"AndIsGoneWithThat": {{0, teardown.OriginUnknown, teardown.Hold}, {time.Minute, teardown.OriginGone, teardown.Orphan}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := fake.NewClientBuilder().WithScheme(hubscheme.New())

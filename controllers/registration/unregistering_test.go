@@ -90,7 +90,7 @@ func TestKeyByRule(t *testing.T) {
 	}
 }
 
-// TestLost: only a registration that goes because its Secret was not there for the grace is let go; one that somebody deletes is
+// TestLost: only a registration that goes because its Secret was not there for the grace is orphaned; one that somebody deletes is
 // unregistered.
 func TestLost(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)

@@ -203,7 +203,7 @@ func (f *tenants) upgrade(t *testing.T) {
 func (f *tenants) deleted(t *testing.T) {
 	other := f.snapshot(t, f.two)
 	expect.NoError(t, f.Client().Delete(t.Context(), f.one.object()))
-	f.soon(t, "the tenant is let go", func() error {
+	f.soon(t, "the tenant is orphaned", func() error {
 		return errors.Join(expect.Gone(t.Context(), f.Client(), f.registration(f.one)), f.nothingFor(t.Context(), f.one))
 	})
 	f.soon(t, "Kamaji has let it go too", func() error { return expect.Gone(t.Context(), f.Client(), f.one.object()) })

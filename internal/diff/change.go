@@ -100,8 +100,8 @@ func (c *computing) comes(p *preview.Pair, s *steps, n *preview.Item, step plan.
 		case l.Verb != plan.HandOver && l.Verb != plan.Hold && n.Follows(old):
 			s.told[l.Key] = true
 			reason := fmt.Sprintf("Flux would uninstall the %s before the %s is made", old.Key.Kind, n.Key.Kind)
-			if l.Verb == plan.LetGo {
-				reason = fmt.Sprintf("the %s is let go, and the %s applies over what it leaves", old.Key.Kind, n.Key.Kind)
+			if l.Verb == plan.Orphan {
+				reason = fmt.Sprintf("the %s is orphaned, and the %s applies over what it leaves", old.Key.Kind, n.Key.Kind)
 			}
 			return c.became(p, Reinstalled, old, n, reason)
 		}
@@ -156,10 +156,10 @@ func (c *computing) leaves(p *preview.Pair, step plan.Step) Change {
 	out := changeOf(Removed, old)
 	out.What, out.Reason, out.old = what(old), c.gone(p, old), old
 	switch step.Verb {
-	case plan.LetGo:
-		out.Kind, out.Reason = LetGo, out.Reason+"; "+step.Reason+", so it stays on the cluster and no set delivers it"
+	case plan.Orphan:
+		out.Kind, out.Reason = Orphaned, out.Reason+"; "+step.Reason+", so it stays on the cluster and no set delivers it"
 	case plan.HandOver, plan.Hold:
-		out.Kind, out.Reason = LetGo, out.Reason+"; "+step.Reason
+		out.Kind, out.Reason = Orphaned, out.Reason+"; "+step.Reason
 	}
 	return out
 }

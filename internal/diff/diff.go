@@ -107,7 +107,7 @@ type Kind string
 const (
 	Removed     Kind = "Removed"
 	Reinstalled Kind = "Reinstalled"
-	LetGo       Kind = "LetGo"
+	Orphaned    Kind = "Orphaned"
 	Winner      Kind = "WinnerChanged"
 	Moved       Kind = "Moved"
 	Adopted     Kind = "Adopted"
@@ -119,7 +119,7 @@ const (
 	Content Kind = "Content"
 )
 
-var kinds = []Kind{Removed, Reinstalled, LetGo, Winner, Moved, Adopted, New, Changed, Content, Waits, NotWon}
+var kinds = []Kind{Removed, Reinstalled, Orphaned, Winner, Moved, Adopted, New, Changed, Content, Waits, NotWon}
 
 // Change is what happens to one Flux object of a cluster.
 type Change struct {

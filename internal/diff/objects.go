@@ -227,7 +227,7 @@ func (c *computing) untouched(one *Change, found *Inside, name string, labels ma
 // touches returns whether a change does something to the objects of its cluster now.
 func (c *Change) touches() bool {
 	switch c.Kind {
-	case LetGo, Waits, NotWon:
+	case Orphaned, Waits, NotWon:
 		return false
 	}
 	return c.old != nil || c.next != nil

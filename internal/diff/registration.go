@@ -12,7 +12,7 @@ import (
 // What is said of a registration that may lead to another cluster.
 const (
 	otherKubeConfig = "spec.kubeConfig is not as before. If it leads to another cluster, all add-ons come to that one, and those on " +
-		"the cluster from before are let go: files do not say which cluster it is"
+		"the cluster from before are orphaned: files do not say which cluster it is"
 	otherOrigin = "spec.originRef is not as before: the API server refuses that. Delete the registration, which takes its add-ons away, and " +
 		"make a new one"
 )

@@ -15,11 +15,11 @@ import (
 
 // words are how a report names a kind, and signs how it marks it.
 var words = map[Kind]string{
-	Removed: "REMOVED", Reinstalled: "REINSTALLED", LetGo: "let go", Winner: "another set wins", Moved: "moved", Adopted: "adopted",
+	Removed: "REMOVED", Reinstalled: "REINSTALLED", Orphaned: "orphaned", Winner: "another set wins", Moved: "moved", Adopted: "adopted",
 	New: "new", Changed: "changed", Content: "other content", Waits: "waits", NotWon: "not delivered",
 }
 
-var signs = map[Kind]string{Removed: "-", Reinstalled: "!", LetGo: "-", Winner: "!", Moved: "~", Adopted: "+", New: "+", Changed: "~",
+var signs = map[Kind]string{Removed: "-", Reinstalled: "!", Orphaned: "-", Winner: "!", Moved: "~", Adopted: "+", New: "+", Changed: "~",
 	Content: "~", Waits: "!", NotWon: "!"}
 
 // verb is one of as many as n.

@@ -99,7 +99,7 @@ func Decide(f Facts) Decision {
 	over := worked >= timeout
 	switch {
 	case over && (len(f.Left) > 0 || f.Was.Reason == hubv1.DrainTimedOutReason):
-		// The timeout stays on record when no add-on is left later: the rest may have been let go, and not
+		// The timeout stays on record when no add-on is left later: the rest may have been orphaned, and not
 		// uninstalled.
 		return Decision{Guarded: true, Drained: true, Reason: hubv1.DrainTimedOutReason, Message: fmt.Sprintf(
 			"not everything was uninstalled within %s, and %s may be deleted all the same; %s", timeout, f.subject(), f.left())}

@@ -71,7 +71,7 @@ func TestDecide(t *testing.T) {
 		"CameBack":           {drain.Facts{Spec: on, Origin: asked, Left: left, Was: was(hubv1.DrainedReason, time.Minute)}, in(29 * time.Minute), "left: "},
 		"StaysDrained":       {drain.Facts{Spec: on, Origin: asked, Was: was(hubv1.DrainedReason, time.Hour)}, drained, ""},
 		"TimesOut":           {drain.Facts{Spec: on, Origin: asked, Left: left, Was: was(hubv1.DrainInProgressReason, 30*time.Minute)}, timedOut, "not everything was uninstalled within 30m0s, and TenantControlPlane \"tenant1\" may be deleted all the same; left: base/a, base/b"},
-		"LetGoAfterThat":     {drain.Facts{Spec: on, Origin: asked, Was: was(hubv1.DrainTimedOutReason, time.Hour)}, timedOut, "no add-on is left"},
+		"OrphanedAfterThat":  {drain.Facts{Spec: on, Origin: asked, Was: was(hubv1.DrainTimedOutReason, time.Hour)}, timedOut, "no add-on is left"},
 		"GivenMoreTime":      {drain.Facts{Spec: on, Origin: asked, Left: left, Was: was(hubv1.DrainTimedOutReason, 20*time.Minute)}, in(10 * time.Minute), ""},
 		"DoneAtTheLastPoint": {drain.Facts{Spec: on, Origin: asked, Was: was(hubv1.DrainInProgressReason, 30*time.Minute)}, drained, ""},
 		"NobodyWasAtWork":    {drain.Facts{Spec: on, Origin: asked, Left: left, Since: now.Add(-time.Minute), Was: was(hubv1.DrainInProgressReason, 5*time.Hour)}, in(29 * time.Minute), "left: base/a, base/b"},

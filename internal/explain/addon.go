@@ -129,7 +129,7 @@ var sentences = map[hubv1.AddonState]string{
 	hubv1.AddonLostTo:               "is not delivered to %s",
 	hubv1.AddonNotOwned:             "is not delivered to %s",
 	hubv1.AddonRemoving:             "is being removed from %s",
-	hubv1.AddonOrphaned:             "was let go on %s, and may still run there",
+	hubv1.AddonOrphaned:             "was orphaned on %s, and may still run there",
 	Pending:                         "is not delivered to %s yet",
 	NotSelected:                     "is not on %s",
 	NotCompiled:                     "is not on %s",

@@ -16,7 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// Left says what stays on the cluster, and where, when the hub lets an object go, as far as Flux has recorded it.
+// Left says what stays on the cluster, and where, when the hub orphans an object, as far as Flux has recorded it.
 func Left(obj client.Object) string {
 	var ids []string
 	switch o := obj.(type) {

@@ -162,7 +162,7 @@ func TestRemoval(t *testing.T) {
 		"they stay":              {manifests.Removal{Fleet: fleet, Addons: "keep"}, ""},
 		"CRDs of what stays":     {manifests.Removal{Fleet: fleet, Addons: "keep", CRDs: true}, "deletes every AddonSet"},
 		"they go":                {manifests.Removal{Fleet: fleet, Addons: "remove", CRDs: true, Leads: true}, ""},
-		"they are let go":        {manifests.Removal{Fleet: fleet, Addons: "orphan", Leads: true}, ""},
+		"they are orphaned":      {manifests.Removal{Fleet: fleet, Addons: "orphan", Leads: true}, ""},
 		"nobody would do it":     {manifests.Removal{Fleet: fleet, Addons: "remove"}, "no hub leads"},
 		"Flux would undo it":     {manifests.Removal{Fleet: fleet, Addons: "remove", Leads: true, Applied: []string{"AddonSet a/b"}}, "Flux applies AddonSet a/b"},
 		"another hub's sets":     {manifests.Removal{Fleet: fleet, Addons: "remove", Leads: true, Elsewhere: "x"}, "the sets are its"},

@@ -14,7 +14,7 @@ const (
 	Keep = "keep"
 	// Remove has the hub uninstall the add-ons first, and unregister the clusters.
 	Remove = "remove"
-	// Orphan has the hub let the add-ons go first, and unregister the clusters: what runs stays, and nothing manages it.
+	// Orphan has the hub orphan the add-ons first, and unregister the clusters: what runs stays, and nothing manages it.
 	Orphan = "orphan"
 )
 

@@ -15,8 +15,8 @@ import (
 )
 
 // What leaves, in every state that its Flux object may be in, while the breaker holds the cluster's objects suspended and while it does
-// not. Uninstall means that the object is resumed before it is deleted, LetGo that it is suspended before. What waits is suspended,
-// but not what is being deleted already: Flux would let it go.
+// not. Uninstall means that the object is resumed before it is deleted, Orphan that it is suspended before. What waits is suspended,
+// but not what is being deleted already: Flux would orphan it.
 func TestLeaving(t *testing.T) {
 	states := map[string]func(*plan.Observed){
 		"plain":            func(*plan.Observed) {},
@@ -33,23 +33,23 @@ func TestLeaving(t *testing.T) {
 		want map[string]string
 	}{
 		{teardown.Uninstall, false, map[string]string{
-			"plain": "Uninstall", "held": "Uninstall", "byHand": "Uninstall", "heldAndResumed": "Uninstall", "deleting": "Uninstall", "deletingAndHeld": "Uninstall", "ofAnotherCluster": "LetGo",
+			"plain": "Uninstall", "held": "Uninstall", "byHand": "Uninstall", "heldAndResumed": "Uninstall", "deleting": "Uninstall", "deletingAndHeld": "Uninstall", "ofAnotherCluster": "Orphan",
 		}},
 		// The cluster answers again, and the condition has not gone yet.
 		{teardown.Uninstall, true, map[string]string{
-			"plain": "Uninstall", "held": "Uninstall", "byHand": "Uninstall", "heldAndResumed": "Uninstall", "deleting": "Uninstall", "deletingAndHeld": "Uninstall", "ofAnotherCluster": "LetGo",
+			"plain": "Uninstall", "held": "Uninstall", "byHand": "Uninstall", "heldAndResumed": "Uninstall", "deleting": "Uninstall", "deletingAndHeld": "Uninstall", "ofAnotherCluster": "Orphan",
 		}},
 		{teardown.Hold, false, map[string]string{
-			"plain": "Hold", "held": "Hold, Resume", "byHand": "Hold", "heldAndResumed": "Hold, Resume", "deleting": "Hold", "deletingAndHeld": "LetGo", "ofAnotherCluster": "LetGo",
+			"plain": "Hold", "held": "Hold, Resume", "byHand": "Hold", "heldAndResumed": "Hold, Resume", "deleting": "Hold", "deletingAndHeld": "Orphan", "ofAnotherCluster": "Orphan",
 		}},
 		{teardown.Hold, true, map[string]string{
-			"plain": "Hold, Suspend", "held": "Hold", "byHand": "Hold, Suspend", "heldAndResumed": "Hold, Suspend", "deleting": "Hold", "deletingAndHeld": "LetGo", "ofAnotherCluster": "LetGo",
+			"plain": "Hold, Suspend", "held": "Hold", "byHand": "Hold, Suspend", "heldAndResumed": "Hold, Suspend", "deleting": "Hold", "deletingAndHeld": "Orphan", "ofAnotherCluster": "Orphan",
 		}},
-		{teardown.LetGo, false, map[string]string{
-			"plain": "LetGo", "held": "LetGo", "byHand": "LetGo", "heldAndResumed": "LetGo", "deleting": "LetGo", "deletingAndHeld": "LetGo", "ofAnotherCluster": "LetGo",
+		{teardown.Orphan, false, map[string]string{
+			"plain": "Orphan", "held": "Orphan", "byHand": "Orphan", "heldAndResumed": "Orphan", "deleting": "Orphan", "deletingAndHeld": "Orphan", "ofAnotherCluster": "Orphan",
 		}},
-		{teardown.LetGo, true, map[string]string{
-			"plain": "LetGo", "held": "LetGo", "byHand": "LetGo", "heldAndResumed": "LetGo", "deleting": "LetGo", "deletingAndHeld": "LetGo", "ofAnotherCluster": "LetGo",
+		{teardown.Orphan, true, map[string]string{
+			"plain": "Orphan", "held": "Orphan", "byHand": "Orphan", "heldAndResumed": "Orphan", "deleting": "Orphan", "deletingAndHeld": "Orphan", "ofAnotherCluster": "Orphan",
 		}},
 	} {
 		for state, with := range states {
@@ -75,7 +75,7 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// In a chain that leaves, those that wait for their dependants are suspended while the cluster is down; what one of them lets go
+// In a chain that leaves, those that wait for their dependants are suspended while the cluster is down; what one of them orphans
 // does not wait for another.
 func TestLeavingInAChain(t *testing.T) {
 	chain := []plan.Observed{have("a"), have("b", after("a"))}
@@ -84,13 +84,13 @@ func TestLeavingInAChain(t *testing.T) {
 		want    string
 	}{
 		"Uninstalled": {func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.Uninstall} }, "[AwaitDependants Suspend Uninstall ]"},
-		"LetGo":       {func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.LetGo} }, "[LetGo  LetGo ]"},
+		"Orphan":      {func(plan.Observed) teardown.Decision { return teardown.Decision{Mode: teardown.Orphan} }, "[Orphan  Orphan ]"},
 		"OneIsAnOrphan": {func(o plan.Observed) teardown.Decision {
 			if o.Addon == "a" {
-				return teardown.Decision{Mode: teardown.LetGo}
+				return teardown.Decision{Mode: teardown.Orphan}
 			}
 			return teardown.Decision{Mode: teardown.Uninstall}
-		}, "[LetGo  Uninstall ]"},
+		}, "[Orphan  Uninstall ]"},
 	} {
 		steps := plan.Compute(plan.Input{Observed: chain, MayCreate: true, Suspend: "the cluster is down", Removal: tc.removal})
 		got := fmt.Sprint([]any{steps[0].Verb, steps[0].Meanwhile, steps[1].Verb, steps[1].Meanwhile})

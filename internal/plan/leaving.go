@@ -67,7 +67,7 @@ func (in *Input) handOver(o Observed, observed map[Key]*Observed) (Step, bool) {
 		}
 		to := d.Key.String()
 		switch {
-		case in.Suspend != "": // the other could not be made, and nothing would deliver what this one has let go
+		case in.Suspend != "": // the other could not be made, and nothing would deliver what this one has orphaned
 			s.Verb, s.Reason = Hold, to+" takes it over when that is over: "+in.Suspend
 		case !in.MayCreate:
 			s.Verb, s.Reason = Hold, to+" takes it over when the cluster has answered"
@@ -97,13 +97,13 @@ func (in *Input) removal(o Observed, after map[string][]*Observed) Step {
 	s := Step{Key: o.Key, Addon: o.Addon}
 	switch d := in.Removal(o); {
 	case o.Replaced != "":
-		s.Verb, s.Reason = LetGo, o.Replaced
+		s.Verb, s.Reason = Orphan, o.Replaced
 	case o.Foreign:
 		s.Verb, s.Reason = Hold, "it is not the hub's, and its workload cannot be taken over as it is"
 	case o.Deleting && o.Suspended && (d.Mode == teardown.Hold || d.Mode == teardown.Ask): // with its namespace, for example
-		s.Verb, s.Reason = LetGo, teardown.DeletedSuspended
-	case d.Mode == teardown.LetGo:
-		s.Verb, s.Reason = LetGo, d.Reason
+		s.Verb, s.Reason = Orphan, teardown.DeletedSuspended
+	case d.Mode == teardown.Orphan:
+		s.Verb, s.Reason = Orphan, d.Reason
 	case d.Mode == teardown.Ask:
 		s.Verb, s.Reason = Ask, d.Reason
 	case d.Mode == teardown.Uninstall && o.NeededBy != "":

@@ -72,7 +72,7 @@ type Observed struct {
 	// NeededBy names what acts on the cluster with rights that this object brings, in words; empty if nothing does. It
 	// is uninstalled after that has gone.
 	NeededBy string
-	// Replaced says why it is to be let go, whatever is desired: it was made for a cluster that was behind the
+	// Replaced says why it is to be orphaned, whatever is desired: it was made for a cluster that was behind the
 	// registration before, or another registration of the cluster is served. It is empty if neither is so.
 	Replaced string
 	// Suspended is true if Flux leaves it alone, and Held if the hub has asked for that.

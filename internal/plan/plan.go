@@ -21,7 +21,7 @@
 //
 // # Verbs
 //
-// Create and Update write an object. Suspend and Resume set and unset spec.suspend. Uninstall, LetGo and HandOver delete
+// Create and Update write an object. Suspend and Resume set and unset spec.suspend. Uninstall, Orphan and HandOver delete
 // an object, and differ in what becomes of its workload: Flux removes it; it stays, and is reported as an orphan; it
 // stays, and is an orphan until Flux has recorded it for the object that goes on with it. All other verbs leave an object
 // as it is, and say why: Keep, Hold, Ask, AwaitCluster, AwaitDependency, AwaitRemoval, AwaitDependants and AwaitResume.
@@ -34,7 +34,7 @@
 //   - No workload has two objects: none is created for a workload that another object still has, and no object is
 //     uninstalled whose workload another object goes on with.
 //   - A frozen object is neither updated nor uninstalled. An object that was made for another cluster is not either: it
-//     is let go, since Flux would act on the cluster that is there now.
+//     is orphaned, since Flux would act on the cluster that is there now.
 //   - What the hub did not make is handed over, or it stays.
 //   - An add-on is uninstalled after all leaving add-ons that depend on it. The platform's do not wait for a tenant's. A cycle of them is
 //     uninstalled at once.
@@ -100,7 +100,7 @@ func (in *Input) frozen() []Step {
 	var steps []Step
 	for _, o := range in.Observed {
 		if o.Replaced != "" && in.Frozen[o.Key] {
-			steps = append(steps, Step{Key: o.Key, Addon: o.Addon, Verb: LetGo, Reason: o.Replaced})
+			steps = append(steps, Step{Key: o.Key, Addon: o.Addon, Verb: Orphan, Reason: o.Replaced})
 			continue
 		}
 		if s, ok := in.hold(o.Addon, &o); ok && in.Frozen[o.Key] && s.Verb != AwaitResume {
@@ -133,11 +133,11 @@ func (in *Input) hold(addon string, o *Observed) (Step, bool) {
 	return s, true
 }
 
-// stays returns the step for a desired object that is there and is not brought up to date now: it is let go, or the
+// stays returns the step for a desired object that is there and is not brought up to date now: it is orphaned, or the
 // cluster's suspension comes first; false if neither is so.
 func (in *Input) stays(d Desired, o *Observed) (Step, bool) {
 	if o.Replaced != "" {
-		return Step{Key: d.Key, Addon: d.Addon, Verb: LetGo, Reason: o.Replaced}, true
+		return Step{Key: d.Key, Addon: d.Addon, Verb: Orphan, Reason: o.Replaced}, true
 	}
 	s, ok := in.hold(d.Addon, o)
 	if !ok || s.Verb != Resume {

@@ -58,7 +58,7 @@ func TestCompute(t *testing.T) {
 		"BeingDeleted":   {"it is made again when it is gone", []plan.Desired{want("a")}, []plan.Observed{have("a", func(o *plan.Observed) { o.Deleting = true })}, false, uninstall, nil, "AwaitRemoval a"},
 		"Dropped":        {"no longer wanted", nil, []plan.Observed{have("a")}, false, uninstall, nil, "Uninstall a"},
 		"DroppedHeld":    {"may not go yet", nil, []plan.Observed{have("a")}, false, teardown.Decision{Mode: teardown.Hold, Reason: "r"}, nil, "Hold a (r)"},
-		"Released":       {"let go, in no order", nil, []plan.Observed{have("a"), have("b", after("a"))}, false, teardown.Decision{Mode: teardown.LetGo, Reason: "r"}, nil, "LetGo a (r), LetGo b (r)"},
+		"Released":       {"orphaned, in no order", nil, []plan.Observed{have("a"), have("b", after("a"))}, false, teardown.Decision{Mode: teardown.Orphan, Reason: "r"}, nil, "Orphan a (r), Orphan b (r)"},
 		"ReverseOrder": {"b depends on a, c on b", nil, []plan.Observed{have("a"), have("b", after("a")), have("c", after("b"))}, false, uninstall, nil,
 			"AwaitDependants a (waits for add-on b, which depends on it, to be gone), AwaitDependants b (waits for add-on c, which depends on it, to be gone), Uninstall c"},
 		"DependantStays":  {"b is desired and depends on a no longer", []plan.Desired{want("b")}, []plan.Observed{have("a"), have("b", after("a"))}, false, uninstall, nil, "Uninstall a, Keep b"},

@@ -22,7 +22,7 @@ func TestRights(t *testing.T) {
 		"Needed":         {[]plan.Observed{have("rights", needed)}, teardown.Uninstall, "AwaitDependants rights"},
 		"NotNeeded":      {[]plan.Observed{have("rights")}, teardown.Uninstall, "Uninstall rights"},
 		"BesideAnother":  {[]plan.Observed{have("rights", needed), have("other")}, teardown.Uninstall, "Uninstall other, AwaitDependants rights"},
-		"TheClusterGoes": {[]plan.Observed{have("rights", needed)}, teardown.LetGo, "LetGo rights"},
+		"TheClusterGoes": {[]plan.Observed{have("rights", needed)}, teardown.Orphan, "Orphan rights"},
 		"ItIsHeld":       {[]plan.Observed{have("rights", needed)}, teardown.Ask, "Ask rights"},
 	} {
 		t.Run(name, func(t *testing.T) {

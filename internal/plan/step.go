@@ -26,9 +26,9 @@ const (
 	AwaitResume Verb = "AwaitResume"
 	// Uninstall it: resume it if it is suspended, and delete it.
 	Uninstall Verb = "Uninstall"
-	// LetGo: suspend it, and delete it. What it has applied stays on the cluster.
-	LetGo Verb = "LetGo"
-	// HandOver it: as LetGo, but another object goes on with what it leaves. It is an orphan until Flux has recorded that.
+	// Orphan: suspend it, and delete it. What it has applied stays on the cluster.
+	Orphan Verb = "Orphan"
+	// HandOver it: as Orphan, but another object goes on with what it leaves. It is an orphan until Flux has recorded that.
 	HandOver Verb = "HandOver"
 	// AwaitDependants: it is to go, after others that depend on it.
 	AwaitDependants Verb = "AwaitDependants"
@@ -39,7 +39,7 @@ const (
 )
 
 // Orphans returns whether what the object has applied belongs to no Flux object after it.
-func (v Verb) Orphans() bool { return v == LetGo || v == HandOver }
+func (v Verb) Orphans() bool { return v == Orphan || v == HandOver }
 
 // Writes returns whether the verb writes what is desired.
 func (v Verb) Writes() bool { return v == Create || v == Update }
@@ -63,7 +63,7 @@ func (s Step) Leaving() bool {
 	switch s.Verb {
 	case Ask:
 		return s.Reinstall == nil
-	case Uninstall, LetGo, HandOver, AwaitDependants, Hold:
+	case Uninstall, Orphan, HandOver, AwaitDependants, Hold:
 		return true
 	}
 	return false

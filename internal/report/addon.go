@@ -34,7 +34,7 @@ func (d *Delivery) leaving(s *Step, o *Object) (hubv1.AddonStatus, bool) {
 	}
 	before := d.before(s.Addon)
 	begun := o.Deleting && o.Suspended && s.Verb != plan.Uninstall || s.Verb == plan.HandOver && s.Err != nil
-	if begun && s.Verb != plan.LetGo && before.State == hubv1.AddonOrphaned && before.TakenOverBy != nil && before.Object == o.Key.Name {
+	if begun && s.Verb != plan.Orphan && before.State == hubv1.AddonOrphaned && before.TakenOverBy != nil && before.Object == o.Key.Name {
 		return before, true // it is on its way, whatever holds up the one that takes it over
 	}
 	a := s.status()

@@ -344,12 +344,12 @@ func TestAddonLeaves(t *testing.T) {
 			verb: plan.Uninstall, out: report.Outcome{Err: errBoom},
 			want: hubv1.AddonStatus{State: hubv1.AddonRemoving, Message: "boom"},
 		},
-		"LetGo": {
-			verb: plan.LetGo, out: report.Outcome{Left: "left"},
+		"Orphaned": {
+			verb: plan.Orphan, out: report.Outcome{Left: "left"},
 			want: hubv1.AddonStatus{State: hubv1.AddonOrphaned, Message: "left"},
 		},
-		"NotLetGo": {
-			verb: plan.LetGo, out: report.Outcome{Left: "left", Err: errBoom},
+		"NotOrphaned": {
+			verb: plan.Orphan, out: report.Outcome{Left: "left", Err: errBoom},
 			want: hubv1.AddonStatus{State: hubv1.AddonRemoving, Message: "boom"},
 		},
 		"HeldByTheGuard": {

@@ -73,7 +73,7 @@ type Step struct {
 type Outcome struct {
 	// Applied is the object's generation after the hub's last write.
 	Applied int64
-	// Left says what an object that was let go leaves on the cluster, and why.
+	// Left says what an object that was orphaned leaves on the cluster, and why.
 	Left string
 	// Err is why the step failed. NotOwned is true if the reason is that the object is not the hub's, and NoMirror if
 	// Flux's credentials for the cluster are not beside the set yet. Passes is true if the next try may succeed, and Conflict if
@@ -85,7 +85,7 @@ type Outcome struct {
 // Delivery is a delivery, with what the hub rendered and assembled for it.
 type Delivery struct {
 	// AddonDelivery has the status that it had when it was read. Before are the add-ons that its status names now: they
-	// differ if the hub has announced since that it lets some go.
+	// differ if the hub has announced since that it orphans some.
 	*hubv1.AddonDelivery
 	Before []hubv1.AddonStatus
 	// Result is what its revision renders to; nil if it cannot be rendered. Portion is what it may deliver of that.

@@ -155,7 +155,7 @@ func (d *Delivery) gone(c *Cluster, now []hubv1.AddonStatus) []hubv1.AddonStatus
 	return out
 }
 
-// orphan returns the status of an add-on that was let go and has no object any more, and false for one that was not.
+// orphan returns the status of an add-on that was orphaned and has no object any more, and false for one that was not.
 // An object that is there, and stays, has not gone: another set of the namespace delivers it now. The hub may have let
 // the add-on go a moment ago, so that its status does not say so yet. A user may have deleted a suspended object, as with its
 // namespace.

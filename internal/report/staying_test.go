@@ -242,7 +242,7 @@ func TestGone(t *testing.T) {
 	others := func(deleting bool) *report.Object {
 		return objectOf(func(o *report.Object) { o.Delivery, o.Deleting = other.Name, deleting })
 	}
-	uninstalled, letGo := "", "left"
+	uninstalled, orphaned := "", "left"
 	for name, tc := range map[string]struct {
 		before hubv1.AddonStatus
 		object *report.Object
@@ -252,22 +252,22 @@ func TestGone(t *testing.T) {
 		// says is the message of the entry; "" for no entry.
 		says string
 	}{
-		"Orphan":                   {before: orphan, says: "told"},
-		"Uninstalled":              {before: removing},
-		"DeletedBySomebodyElse":    {before: paused, says: teardown.DeletedSuspended},
-		"DeletedWhileItWaitedToGo": {before: waits, says: teardown.DeletedSuspended},
-		"LetGoAMomentAgo":          {before: paused, removed: &letGo, says: "left"},
-		"UninstalledAMomentAgo":    {before: paused, removed: &uninstalled},
-		"TakenOver":                {before: takenOver, object: objectOf(func(o *report.Object) { o.Delivery, o.State.Version = other.Name, "" }), says: "told"},
-		"ItsSuccessorDoesNotCome":  {before: takenOver, says: "told"},
-		"NeverHadAnObject":         {before: hubv1.AddonStatus{Name: "a", Kind: addonKey.Kind, Object: addonKey.Name, State: hubv1.AddonPaused}},
-		"TakenOverAndRecorded":     {before: takenOver, object: others(false)},
-		"AnotherDeliveryGoesOn":    {before: paused, object: others(false)},
-		"AnotherGoesOnWithOrphan":  {before: orphan, object: others(false)},
-		"OrphanIsBeingDeleted":     {before: orphan, object: others(true), says: "told"},
-		"OrphanInAnOlderCache":     {before: orphan, object: others(false), removed: &letGo, says: "told"},
-		"CannotBeRead":             {before: hubv1.AddonStatus{Name: "a", State: hubv1.AddonFailed, Message: "before"}, failed: true, says: "before"},
-		"LetGoBeforeItWasReadBack": {before: paused, removed: &letGo, object: others(false), says: "left"},
+		"Orphan":                      {before: orphan, says: "told"},
+		"Uninstalled":                 {before: removing},
+		"DeletedBySomebodyElse":       {before: paused, says: teardown.DeletedSuspended},
+		"DeletedWhileItWaitedToGo":    {before: waits, says: teardown.DeletedSuspended},
+		"OrphanedAMomentAgo":          {before: paused, removed: &orphaned, says: "left"},
+		"UninstalledAMomentAgo":       {before: paused, removed: &uninstalled},
+		"TakenOver":                   {before: takenOver, object: objectOf(func(o *report.Object) { o.Delivery, o.State.Version = other.Name, "" }), says: "told"},
+		"ItsSuccessorDoesNotCome":     {before: takenOver, says: "told"},
+		"NeverHadAnObject":            {before: hubv1.AddonStatus{Name: "a", Kind: addonKey.Kind, Object: addonKey.Name, State: hubv1.AddonPaused}},
+		"TakenOverAndRecorded":        {before: takenOver, object: others(false)},
+		"AnotherDeliveryGoesOn":       {before: paused, object: others(false)},
+		"AnotherGoesOnWithOrphan":     {before: orphan, object: others(false)},
+		"OrphanIsBeingDeleted":        {before: orphan, object: others(true), says: "told"},
+		"OrphanInAnOlderCache":        {before: orphan, object: others(false), removed: &orphaned, says: "told"},
+		"CannotBeRead":                {before: hubv1.AddonStatus{Name: "a", State: hubv1.AddonFailed, Message: "before"}, failed: true, says: "before"},
+		"OrphanedBeforeItWasReadBack": {before: paused, removed: &orphaned, object: others(false), says: "left"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, d := clusterOf(), deliveryOf(tc.before)

@@ -97,7 +97,7 @@ func (in *Input) losesNothing(reg *hubv1.ClusterRegistration) bool {
 	}
 	reason := status.Reason(reg, hubv1.UnregisteringCondition)
 	return reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan || drain.Requested(reg) ||
-		hubv1.LetsGo(reason) && reason != hubv1.SameClusterReason
+		hubv1.OrphansAddons(reason) && reason != hubv1.SameClusterReason
 }
 
 // there returns the add-ons that are on a cluster, or may be. A delivery that has not reported yet may have brought all of the set's.

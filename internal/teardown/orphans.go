@@ -18,7 +18,7 @@ const (
 	maxWaiting = 200
 )
 
-// Orphans updates a list of orphans from deliveries: it adds what they have let go, and takes off what Flux has recorded
+// Orphans updates a list of orphans from deliveries: it adds what they have orphaned, and takes off what Flux has recorded
 // for them again. The newest come first. It returns how many of the oldest the list names no more. One whose delivery is still
 // there is not left out, since the delivery waits until it is named: so each is counted once. scope names the scope of a
 // namespace, in which the names of add-ons are unique on a cluster; nil if all are in one.
@@ -75,7 +75,7 @@ func newestFirst(a, b hubv1.Orphan) int {
 		cmp.Compare(a.Addon, b.Addon))
 }
 
-// OrphanOf returns what is remembered of an add-on that was let go.
+// OrphanOf returns what is remembered of an add-on that was orphaned.
 func OrphanOf(d *hubv1.AddonDelivery, a hubv1.AddonStatus) hubv1.Orphan {
 	o := hubv1.Orphan{
 		Cluster:  d.Spec.RegistrationRef.Key().String(),

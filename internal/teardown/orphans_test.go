@@ -43,14 +43,14 @@ func TestOrphans(t *testing.T) {
 		deliveries []hubv1.AddonDelivery
 		want       []string
 	}{
-		"NewestFirst":        {nil, []string{"two base a", "one base a", "one base b"}},
-		"TheSameAgain":       {[]hubv1.AddonDelivery{deliveryOf("base", "one", orphaned("a", time.Minute))}, []string{"two base a", "one base a", "one base b"}},
-		"LetGoASecondTime":   {[]hubv1.AddonDelivery{deliveryOf("base", "one", orphaned("b", 0))}, []string{"one base b", "two base a", "one base a"}},
-		"DeliveredAgain":     {[]hubv1.AddonDelivery{deliveryOf("other", "one", hubv1.AddonStatus{Name: "a", State: hubv1.AddonProgressing, AppliedGeneration: 1, Version: "1"})}, []string{"two base a", "one base b"}},
-		"NotDeliveredYet":    {[]hubv1.AddonDelivery{deliveryOf("base", "one", hubv1.AddonStatus{Name: "a", State: hubv1.AddonWaitingForCluster})}, []string{"two base a", "one base a", "one base b"}},
-		"AnotherOneIsThere":  {[]hubv1.AddonDelivery{deliveryOf("base", "one", hubv1.AddonStatus{Name: "c", State: hubv1.AddonReady, AppliedGeneration: 1, Version: "1"})}, []string{"two base a", "one base a", "one base b"}},
-		"OneThatIsRemoved":   {[]hubv1.AddonDelivery{deliveryOf("base", "one", hubv1.AddonStatus{Name: "a", State: hubv1.AddonRemoving, AppliedGeneration: 1, Version: "1"})}, []string{"two base a", "one base a", "one base b"}},
-		"AllDeliveredAgain?": {[]hubv1.AddonDelivery{deliveryOf("base", "two", hubv1.AddonStatus{Name: "b", State: hubv1.AddonReady, AppliedGeneration: 1, Version: "1"})}, []string{"two base a", "one base a", "one base b"}},
+		"NewestFirst":         {nil, []string{"two base a", "one base a", "one base b"}},
+		"TheSameAgain":        {[]hubv1.AddonDelivery{deliveryOf("base", "one", orphaned("a", time.Minute))}, []string{"two base a", "one base a", "one base b"}},
+		"OrphanedASecondTime": {[]hubv1.AddonDelivery{deliveryOf("base", "one", orphaned("b", 0))}, []string{"one base b", "two base a", "one base a"}},
+		"DeliveredAgain":      {[]hubv1.AddonDelivery{deliveryOf("other", "one", hubv1.AddonStatus{Name: "a", State: hubv1.AddonProgressing, AppliedGeneration: 1, Version: "1"})}, []string{"two base a", "one base b"}},
+		"NotDeliveredYet":     {[]hubv1.AddonDelivery{deliveryOf("base", "one", hubv1.AddonStatus{Name: "a", State: hubv1.AddonWaitingForCluster})}, []string{"two base a", "one base a", "one base b"}},
+		"AnotherOneIsThere":   {[]hubv1.AddonDelivery{deliveryOf("base", "one", hubv1.AddonStatus{Name: "c", State: hubv1.AddonReady, AppliedGeneration: 1, Version: "1"})}, []string{"two base a", "one base a", "one base b"}},
+		"OneThatIsRemoved":    {[]hubv1.AddonDelivery{deliveryOf("base", "one", hubv1.AddonStatus{Name: "a", State: hubv1.AddonRemoving, AppliedGeneration: 1, Version: "1"})}, []string{"two base a", "one base a", "one base b"}},
+		"AllDeliveredAgain?":  {[]hubv1.AddonDelivery{deliveryOf("base", "two", hubv1.AddonStatus{Name: "b", State: hubv1.AddonReady, AppliedGeneration: 1, Version: "1"})}, []string{"two base a", "one base a", "one base b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list, _ := teardown.Orphans(first, tc.deliveries, nil)

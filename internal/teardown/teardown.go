@@ -5,7 +5,7 @@
 //
 // Flux's two kinds behave in opposite ways when a cluster is gone: a Kustomization's finalizer never ends, and a
 // HelmRelease forgets its release silently. So the hub never just deletes. Either it uninstalls: the object is not
-// suspended, its kubeconfig works, and the cluster answers. Or it lets go: it suspends the object first, then deletes
+// suspended, its kubeconfig works, and the cluster answers. Or it orphans: it suspends the object first, then deletes
 // it, and reports it.
 package teardown
 
@@ -24,8 +24,8 @@ const (
 	Hold Mode = "Hold"
 	// Uninstall deletes the Flux objects, in reverse order, and Flux removes what they applied.
 	Uninstall Mode = "Uninstall"
-	// LetGo suspends the Flux objects and deletes them: what they applied stays on the cluster.
-	LetGo Mode = "LetGo"
+	// Orphan suspends the Flux objects and deletes them: what they applied stays on the cluster.
+	Orphan Mode = "Orphan"
 	// Ask leaves everything as it is until the set's removal guard grants the removal.
 	Ask Mode = "Ask"
 	// Recreate releases the registration and leaves its deliveries as they are: discovery makes the registration again.
@@ -84,25 +84,25 @@ func Registration(f RegistrationFacts) Decision {
 	case f.KindDeleted:
 		return Decision{Recreate, "the CRD of ClusterRegistrations is being deleted"}
 	case f.Origin == OriginDeleting:
-		return Decision{LetGo, "its origin is being deleted, and the cluster with it"}
+		return Decision{Orphan, "its origin is being deleted, and the cluster with it"}
 	case f.NamespaceDeleted && f.IsCluster:
-		return Decision{LetGo, "its namespace is being deleted, and the cluster with it"}
+		return Decision{Orphan, "its namespace is being deleted, and the cluster with it"}
 	case f.Origin == OriginWanted && !f.NamespaceDeleted:
 		return Decision{Recreate, "its origin still says that it is registered"}
 	case f.Forced:
-		return Decision{LetGo, "a user forces it"}
+		return Decision{Orphan, "a user forces it"}
 	case f.shared():
-		return Decision{LetGo, f.Other}
+		return Decision{Orphan, f.Other}
 	case f.NamespaceDeleted:
 		return Decision{Uninstall, "its namespace is being deleted"}
 	case f.Lost:
-		return Decision{LetGo, fmt.Sprintf("the Secret that it came from has not been there for %s", f.Grace)}
+		return Decision{Orphan, fmt.Sprintf("the Secret that it came from has not been there for %s", f.Grace)}
 	case f.Origin == OriginGone && f.IsCluster:
-		return Decision{LetGo, "its origin is gone: the cluster is too, or it has moved to another management cluster"}
+		return Decision{Orphan, "its origin is gone: the cluster is too, or it has moved to another management cluster"}
 	case f.Origin == OriginUnknown && f.Now.Sub(f.Since) < f.Grace:
 		return Decision{Hold, "its origin cannot be read"}
 	case f.Origin == OriginUnknown:
-		return Decision{LetGo, fmt.Sprintf("its origin could not be read for %s", f.Grace)}
+		return Decision{Orphan, fmt.Sprintf("its origin could not be read for %s", f.Grace)}
 	default:
 		return Decision{Uninstall, "it is unregistered"}
 	}
@@ -134,8 +134,8 @@ func Deleted(f OriginFacts) bool {
 type Facts struct {
 	// RegistrationFound is false if the registration does not exist.
 	RegistrationFound bool
-	// LetGo says why the registration lets everything go, because its cluster goes or a user forces it; empty if it does not.
-	LetGo string
+	// Orphaned says why the registration orphans everything, because its cluster goes or a user forces it; empty if it does not.
+	Orphaned string
 	// Reachable is true if the cluster answered the last probe.
 	Reachable bool
 	// Unprobed is true if the hub cannot probe the cluster: then Reachable only says that Flux has not failed there.
@@ -168,10 +168,10 @@ const DeletedSuspended = "its Flux object was deleted, and Flux has not removed 
 // Addon decides how an add-on leaves a cluster.
 func Addon(f Facts) Decision {
 	switch {
-	case f.LetGo != "":
-		return Decision{LetGo, f.LetGo}
+	case f.Orphaned != "":
+		return Decision{Orphan, f.Orphaned}
 	case f.Orphan:
-		return Decision{LetGo, "its deletionPolicy is Orphan"}
+		return Decision{Orphan, "its deletionPolicy is Orphan"}
 	case f.Paused:
 		return Decision{Hold, "the cluster is paused; it leaves when that is over"}
 	case f.Reachable && f.Awaited != "":
@@ -181,17 +181,17 @@ func Addon(f Facts) Decision {
 	case f.Guarded && (f.Reachable || f.waited() >= f.Grace):
 		return Decision{Ask, guard.DropHeld}
 	case f.Reachable && f.Unprobed && !f.Deleted.IsZero() && f.Now.Sub(f.Deleted) >= f.uninstallTime():
-		return Decision{LetGo, fmt.Sprintf("Flux has not uninstalled it within %s, and the hub cannot ask the cluster", f.uninstallTime())}
+		return Decision{Orphan, fmt.Sprintf("Flux has not uninstalled it within %s, and the hub cannot ask the cluster", f.uninstallTime())}
 	case f.Reachable && f.Rightless != "" && f.Now.Sub(f.Since) >= f.Grace:
-		return Decision{LetGo, f.Rightless}
+		return Decision{Orphan, f.Rightless}
 	case f.Reachable:
 		return Decision{Uninstall, ""}
 	case f.waited() >= f.Grace:
-		return Decision{LetGo, fmt.Sprintf("the cluster has not answered for %s", f.Grace)}
+		return Decision{Orphan, fmt.Sprintf("the cluster has not answered for %s", f.Grace)}
 	case !f.RegistrationFound:
 		return Decision{Hold, "its registration does not exist"}
 	default:
-		return Decision{Hold, fmt.Sprintf("the cluster does not answer; the add-on is let go when it has not for %s", f.Grace)}
+		return Decision{Hold, fmt.Sprintf("the cluster does not answer; the add-on is orphaned when it has not for %s", f.Grace)}
 	}
 }
 

@@ -14,7 +14,7 @@ var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // Every state of an origin, alone and with everything that may come on top.
 func TestRegistration(t *testing.T) {
 	const (
-		recreate, release, uninstall, hold = teardown.Recreate, teardown.LetGo, teardown.Uninstall, teardown.Hold
+		recreate, release, uninstall, hold = teardown.Recreate, teardown.Orphan, teardown.Uninstall, teardown.Hold
 	)
 	type modes struct{ alone, namespaceGoes, forced, longAgo teardown.Mode }
 	for _, tc := range []struct {
@@ -56,7 +56,7 @@ func TestRegistration(t *testing.T) {
 	}
 }
 
-// TestRegistrationOfASharedCluster: what another registration of the same cluster goes on with is let go, and not uninstalled. While nobody knows
+// TestRegistrationOfASharedCluster: what another registration of the same cluster goes on with is orphaned, and not uninstalled. While nobody knows
 // whether the one that goes is made again, it stays.
 func TestRegistrationOfASharedCluster(t *testing.T) {
 	shared := teardown.RegistrationFacts{Origin: teardown.OriginUnwanted, Other: "ClusterRegistration fleet/two stays", Since: now, Now: now, Grace: time.Hour}
@@ -65,14 +65,14 @@ func TestRegistrationOfASharedCluster(t *testing.T) {
 		want teardown.Mode
 		says bool
 	}{
-		"Unregistered":  {func(*teardown.RegistrationFacts) {}, teardown.LetGo, true},
-		"ByHand":        {func(f *teardown.RegistrationFacts) { f.Origin = teardown.OriginNone }, teardown.LetGo, true},
-		"SecretLost":    {func(f *teardown.RegistrationFacts) { f.Origin, f.Lost = teardown.OriginGone, true }, teardown.LetGo, true},
-		"NamespaceGoes": {func(f *teardown.RegistrationFacts) { f.NamespaceDeleted = true }, teardown.LetGo, true},
+		"Unregistered":  {func(*teardown.RegistrationFacts) {}, teardown.Orphan, true},
+		"ByHand":        {func(f *teardown.RegistrationFacts) { f.Origin = teardown.OriginNone }, teardown.Orphan, true},
+		"SecretLost":    {func(f *teardown.RegistrationFacts) { f.Origin, f.Lost = teardown.OriginGone, true }, teardown.Orphan, true},
+		"NamespaceGoes": {func(f *teardown.RegistrationFacts) { f.NamespaceDeleted = true }, teardown.Orphan, true},
 		"Unreadable":    {func(f *teardown.RegistrationFacts) { f.Origin = teardown.OriginUnknown }, teardown.Hold, false},
 		"MadeAgain":     {func(f *teardown.RegistrationFacts) { f.Origin = teardown.OriginWanted }, teardown.Recreate, false},
-		"ClusterGoes":   {func(f *teardown.RegistrationFacts) { f.Origin, f.IsCluster = teardown.OriginDeleting, true }, teardown.LetGo, false},
-		"Forced":        {func(f *teardown.RegistrationFacts) { f.Forced = true }, teardown.LetGo, false},
+		"ClusterGoes":   {func(f *teardown.RegistrationFacts) { f.Origin, f.IsCluster = teardown.OriginDeleting, true }, teardown.Orphan, false},
+		"Forced":        {func(f *teardown.RegistrationFacts) { f.Forced = true }, teardown.Orphan, false},
 		"Alone":         {func(f *teardown.RegistrationFacts) { f.Other = "" }, teardown.Uninstall, false},
 	} {
 		f := shared
@@ -83,7 +83,7 @@ func TestRegistrationOfASharedCluster(t *testing.T) {
 	}
 }
 
-// A registration whose Secret has not been there for the grace is let go, as far as the removal guard allows; its cluster lives on. What
+// A registration whose Secret has not been there for the grace is orphaned, as far as the removal guard allows; its cluster lives on. What
 // somebody asks for goes first.
 func TestRegistrationThatIsLost(t *testing.T) {
 	lost := teardown.RegistrationFacts{Origin: teardown.OriginGone, Lost: true, Since: now, Now: now, Grace: time.Hour}
@@ -91,7 +91,7 @@ func TestRegistrationThatIsLost(t *testing.T) {
 		with func(*teardown.RegistrationFacts)
 		want teardown.Mode
 	}{
-		"Alone":         {func(*teardown.RegistrationFacts) {}, teardown.LetGo},
+		"Alone":         {func(*teardown.RegistrationFacts) {}, teardown.Orphan},
 		"NotLost":       {func(f *teardown.RegistrationFacts) { f.Lost = false }, teardown.Uninstall},
 		"NamespaceGoes": {func(f *teardown.RegistrationFacts) { f.NamespaceDeleted = true }, teardown.Uninstall},
 		"Back":          {func(f *teardown.RegistrationFacts) { f.Origin = teardown.OriginWanted }, teardown.Recreate},
@@ -129,20 +129,20 @@ func TestAddon(t *testing.T) {
 		want   teardown.Mode
 		wait   time.Duration
 	}{
-		"Reachable":         {"uninstalled in order", func(*teardown.Facts) {}, teardown.Uninstall, 0},
-		"Unreachable":       {"not deleted: it would hang", func(f *teardown.Facts) { f.Reachable = false }, teardown.Hold, 59 * time.Minute},
-		"UnreachableLong":   {"let go after the grace", func(f *teardown.Facts) { f.Reachable = false; f.Since = now.Add(-time.Hour) }, teardown.LetGo, 0},
-		"ReachableLong":     {"the grace is for silence only", func(f *teardown.Facts) { f.Since = now.Add(-24 * time.Hour) }, teardown.Uninstall, 0},
-		"LetGo":             {"the database is gone already", func(f *teardown.Facts) { f.LetGo = "r" }, teardown.LetGo, 0},
-		"LetGoUnreachable":  {"no need to wait", func(f *teardown.Facts) { f.LetGo, f.Reachable = "r", false }, teardown.LetGo, 0},
-		"LetGoPaused":       {"nor for a pause", func(f *teardown.Facts) { f.LetGo, f.Paused = "r", true }, teardown.LetGo, 0},
-		"Orphan":            {"asked to be left", func(f *teardown.Facts) { f.Orphan = true }, teardown.LetGo, 0},
-		"OrphanUnreachable": {"no need to wait", func(f *teardown.Facts) { f.Orphan = true; f.Reachable = false }, teardown.LetGo, 0},
-		"OrphanPaused":      {"nothing on the cluster changes", func(f *teardown.Facts) { f.Orphan, f.Paused = true, true }, teardown.LetGo, 0},
-		"Paused":            {"leaves when that is over", func(f *teardown.Facts) { f.Paused = true }, teardown.Hold, 0},
-		"PausedUnreachable": {"however long", func(f *teardown.Facts) { f.Paused, f.Reachable, f.Since = true, false, now.Add(-24*time.Hour) }, teardown.Hold, 0},
-		"JustDropped":       {"another set may take it over", func(f *teardown.Facts) { f.Since, f.Settle = now.Add(-time.Second), 5*time.Second }, teardown.Hold, 4 * time.Second},
-		"DroppedAWhileAgo":  {"nothing took it over", func(f *teardown.Facts) { f.Settle = 5 * time.Second }, teardown.Uninstall, 0},
+		"Reachable":           {"uninstalled in order", func(*teardown.Facts) {}, teardown.Uninstall, 0},
+		"Unreachable":         {"not deleted: it would hang", func(f *teardown.Facts) { f.Reachable = false }, teardown.Hold, 59 * time.Minute},
+		"UnreachableLong":     {"orphaned after the grace", func(f *teardown.Facts) { f.Reachable = false; f.Since = now.Add(-time.Hour) }, teardown.Orphan, 0},
+		"ReachableLong":       {"the grace is for silence only", func(f *teardown.Facts) { f.Since = now.Add(-24 * time.Hour) }, teardown.Uninstall, 0},
+		"Orphaned":            {"the database is gone already", func(f *teardown.Facts) { f.Orphaned = "r" }, teardown.Orphan, 0},
+		"OrphanedUnreachable": {"no need to wait", func(f *teardown.Facts) { f.Orphaned, f.Reachable = "r", false }, teardown.Orphan, 0},
+		"OrphanedPaused":      {"nor for a pause", func(f *teardown.Facts) { f.Orphaned, f.Paused = "r", true }, teardown.Orphan, 0},
+		"Orphan":              {"asked to be left", func(f *teardown.Facts) { f.Orphan = true }, teardown.Orphan, 0},
+		"OrphanUnreachable":   {"no need to wait", func(f *teardown.Facts) { f.Orphan = true; f.Reachable = false }, teardown.Orphan, 0},
+		"OrphanPaused":        {"nothing on the cluster changes", func(f *teardown.Facts) { f.Orphan, f.Paused = true, true }, teardown.Orphan, 0},
+		"Paused":              {"leaves when that is over", func(f *teardown.Facts) { f.Paused = true }, teardown.Hold, 0},
+		"PausedUnreachable":   {"however long", func(f *teardown.Facts) { f.Paused, f.Reachable, f.Since = true, false, now.Add(-24*time.Hour) }, teardown.Hold, 0},
+		"JustDropped":         {"another set may take it over", func(f *teardown.Facts) { f.Since, f.Settle = now.Add(-time.Second), 5*time.Second }, teardown.Hold, 4 * time.Second},
+		"DroppedAWhileAgo":    {"nothing took it over", func(f *teardown.Facts) { f.Settle = 5 * time.Second }, teardown.Uninstall, 0},
 		"NoHubHasSeenWhatCame": {"another set may have come meanwhile", func(f *teardown.Facts) {
 			f.Settle, f.Began = 5*time.Second, now.Add(-time.Second)
 		}, teardown.Hold, 4 * time.Second},
@@ -150,21 +150,21 @@ func TestAddon(t *testing.T) {
 			f.Settle, f.Began, f.Deleted = 5*time.Second, now, now.Add(-time.Minute)
 		}, teardown.Uninstall, 0},
 		"Guarded":          {"more than go by themselves", func(f *teardown.Facts) { f.Guarded = true }, teardown.Ask, 0},
-		"GuardedOrphan":    {"nothing is taken away", func(f *teardown.Facts) { f.Guarded, f.Orphan = true, true }, teardown.LetGo, 0},
-		"GuardedOrigin":    {"it is lost anyway", func(f *teardown.Facts) { f.Guarded, f.LetGo = true, "r" }, teardown.LetGo, 0},
+		"GuardedOrphan":    {"nothing is taken away", func(f *teardown.Facts) { f.Guarded, f.Orphan = true, true }, teardown.Orphan, 0},
+		"GuardedOrigin":    {"it is lost anyway", func(f *teardown.Facts) { f.Guarded, f.Orphaned = true, "r" }, teardown.Orphan, 0},
 		"GuardedJustNow":   {"what is taken over is not asked for", func(f *teardown.Facts) { f.Guarded, f.Settle = true, 2*time.Minute }, teardown.Hold, time.Minute},
-		"GuardedDown":      {"asked when it would be let go", func(f *teardown.Facts) { f.Guarded, f.Reachable, f.Grace = true, false, time.Second }, teardown.Ask, 0},
+		"GuardedDown":      {"asked when it would be orphaned", func(f *teardown.Facts) { f.Guarded, f.Reachable, f.Grace = true, false, time.Second }, teardown.Ask, 0},
 		"Rightless":        {"what it needs may come again", func(f *teardown.Facts) { f.Rightless = "r" }, teardown.Uninstall, 59 * time.Minute},
-		"RightlessLong":    {"Flux would try for ever", func(f *teardown.Facts) { f.Rightless, f.Since = "r", now.Add(-time.Hour) }, teardown.LetGo, 0},
+		"RightlessLong":    {"Flux would try for ever", func(f *teardown.Facts) { f.Rightless, f.Since = "r", now.Add(-time.Hour) }, teardown.Orphan, 0},
 		"RightlessPaused":  {"leaves when that is over", func(f *teardown.Facts) { f.Rightless, f.Since, f.Paused = "r", now.Add(-time.Hour), true }, teardown.Hold, 0},
 		"RightlessGuarded": {"it counts all the same", func(f *teardown.Facts) { f.Rightless, f.Since, f.Guarded = "r", now.Add(-time.Hour), true }, teardown.Ask, 0},
 		"Awaited":          {"whoever moved it has not asked for its removal", func(f *teardown.Facts) { f.Awaited, f.Guarded = "r", true }, teardown.Hold, 0},
-		"AwaitedLetGo":     {"the database is gone already", func(f *teardown.Facts) { f.Awaited, f.LetGo = "r", "r" }, teardown.LetGo, 0},
-		"AwaitedDown":      {"a deletion ends", func(f *teardown.Facts) { f.Awaited, f.Reachable, f.Since = "r", false, now.Add(-time.Hour) }, teardown.LetGo, 0},
+		"AwaitedOrphaned":  {"the database is gone already", func(f *teardown.Facts) { f.Awaited, f.Orphaned = "r", "r" }, teardown.Orphan, 0},
+		"AwaitedDown":      {"a deletion ends", func(f *teardown.Facts) { f.Awaited, f.Reachable, f.Since = "r", false, now.Add(-time.Hour) }, teardown.Orphan, 0},
 		"Unprobed":         {"it is for Flux to say that it fails", func(f *teardown.Facts) { f.Unprobed = true }, teardown.Uninstall, 0},
 		"UnprobedAtLast":   {"what waited for long has not been tried yet", func(f *teardown.Facts) { f.Unprobed, f.Since = true, now.Add(-24*time.Hour) }, teardown.Uninstall, 0},
 		"UnprobedGoing":    {"Flux is at it", func(f *teardown.Facts) { f.Unprobed, f.Deleted = true, now.Add(-time.Minute) }, teardown.Uninstall, 59 * time.Minute},
-		"UnprobedLong":     {"a deleted Kustomization does not say that it fails", func(f *teardown.Facts) { f.Unprobed, f.Deleted = true, now.Add(-time.Hour) }, teardown.LetGo, 0},
+		"UnprobedLong":     {"a deleted Kustomization does not say that it fails", func(f *teardown.Facts) { f.Unprobed, f.Deleted = true, now.Add(-time.Hour) }, teardown.Orphan, 0},
 		"UnprobedNoGrace":  {"an uninstallation takes its time", func(f *teardown.Facts) { f.Unprobed, f.Deleted, f.Grace = true, now.Add(-time.Minute), 0 }, teardown.Uninstall, 9 * time.Minute},
 		"ProbedLong":       {"it answers, so Flux will get there", func(f *teardown.Facts) { f.Deleted = now.Add(-24 * time.Hour) }, teardown.Uninstall, 0},
 		"UnprobedFails":    {"as any cluster that does not answer", func(f *teardown.Facts) { f.Unprobed, f.Reachable = true, false }, teardown.Hold, 59 * time.Minute},
@@ -177,7 +177,7 @@ func TestAddon(t *testing.T) {
 		}, teardown.Hold, 50 * time.Minute},
 		"DownInTheMiddleLong": {"and no more", func(f *teardown.Facts) {
 			f.Reachable, f.Since, f.Silent = false, now.Add(-24*time.Hour), now.Add(-time.Hour)
-		}, teardown.LetGo, 0},
+		}, teardown.Orphan, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -127,7 +127,7 @@ func (w *World) answers(r *cluster) bool {
 	return false
 }
 
-// checkSilence: what a process lets go from a cluster because that has not answered, it has asked before, and has had no answer. For that
+// checkSilence: what a process orphans on a cluster because that has not answered, it has asked before, and has had no answer. For that
 // it has the time in which it looks at all clusters.
 func (w *World) checkSilence(d *hubv1.AddonDelivery) {
 	h, r := w.at, w.cluster(d.Spec.RegistrationRef.Name)
@@ -136,19 +136,19 @@ func (w *World) checkSilence(d *hubv1.AddonDelivery) {
 	}
 	for _, a := range d.Status.Addons {
 		object := string(d.UID) + "/" + a.Object
-		known := w.letGone[object] // an earlier process has let it go, or this one, and a write of it may have failed
-		w.letGone[object] = a.State == hubv1.AddonOrphaned || known && a.State == hubv1.AddonRemoving
+		known := w.announced[object] // an earlier process has orphaned it, or this one, and a write of it may have failed
+		w.announced[object] = a.State == hubv1.AddonOrphaned || known && a.State == hubv1.AddonRemoving
 		if known || a.State != hubv1.AddonOrphaned || !strings.HasPrefix(a.Message, "the cluster has not answered for") {
 			continue
 		}
 		reg, _ := w.registrationAt(d.Spec.RegistrationRef.Key())
 		switch {
 		case w.clock.Now().Sub(h.began) < tenure.Looks:
-			w.violated("silence", "add-on %s of %s is let go from %s for its silence, and the process that does so has been at work for %s",
+			w.violated("silence", "add-on %s of %s is orphaned on %s for its silence, and the process that does so has been at work for %s",
 				a.Name, d.SetKey(), r.name, w.clock.Now().Sub(h.began))
 		case w.answers(r) && r.mute.Before(h.began) && reg != nil && reg.CreationTimestamp.Time.Before(h.began):
-			w.violated("silence", "add-on %s of %s is let go from %s for its silence, and it has answered since %s, before this process began at %s",
-				a.Name, d.SetKey(), r.name, r.mute.UTC().Format(time.TimeOnly), h.began.UTC().Format(time.TimeOnly))
+			w.violated("silence", "add-on %s of %s is orphaned on %s for its silence, and it has answered since %s, before this "+
+				"process began at %s", a.Name, d.SetKey(), r.name, r.mute.UTC().Format(time.TimeOnly), h.began.UTC().Format(time.TimeOnly))
 		}
 	}
 }
@@ -173,10 +173,10 @@ func (w *World) checkAsked(write apiserver.Write) {
 	}
 }
 
-// recorded is for how long a delivery that goes waits until others name what it has let go.
+// recorded is for how long a delivery that goes waits until others name what it has orphaned.
 const recorded = time.Minute
 
-// checkRecorded: what a delivery that goes has let go is named by its set, unless another one takes it over, and its registration. A
+// checkRecorded: what a delivery that goes has orphaned is named by its set, unless another one takes it over, and its registration. A
 // process that begins takes as long for that as it would have had.
 func (w *World) checkRecorded(write apiserver.Write) {
 	h := w.at
@@ -199,7 +199,7 @@ func (w *World) checkRecorded(write apiserver.Write) {
 		}
 		if bySet && a.TakenOverBy == nil && !slices.ContainsFunc(set.Status.Orphans, names) ||
 			byRegistration && !slices.ContainsFunc(reg.Status.Orphans, names) {
-			w.violated("orphans", "delivery %s goes, and what it let go of %s is not named by its set and its registration", d.Name, a.Name)
+			w.violated("orphans", "delivery %s goes, and what it orphaned of %s is not named by its set and its registration", d.Name, a.Name)
 		}
 	}
 }
@@ -300,7 +300,7 @@ func (w *World) checkDrained(write apiserver.Write) {
 	}
 }
 
-// checkUnread: a process lets a registration go, because its origin could not be read for the grace, if it could not be read for so long
+// checkUnread: a process orphans what a registration has, since its origin could not be read for the grace, if that was so for so long
 // since the process began.
 func (w *World) checkUnread(write apiserver.Write) {
 	unread := func(o apiserver.Object) bool {
@@ -315,7 +315,7 @@ func (w *World) checkUnread(write apiserver.Write) {
 		since = w.at.began
 	}
 	if w.unread.IsZero() || w.clock.Now().Sub(since) < w.config.TeardownGrace {
-		w.violated("silence", "%s is let go since its origin could not be read, which is so since %s, and this process began at %s",
+		w.violated("silence", "%s is orphaned since its origin could not be read, which is so since %s, and this process began at %s",
 			write.Key.Name, w.unread.UTC().Format(time.TimeOnly), w.at.began.UTC().Format(time.TimeOnly))
 	}
 }

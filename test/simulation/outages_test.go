@@ -16,7 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
-// orphaned returns the delivery of base to a cluster as it is when its add-on was let go just now.
+// orphaned returns the delivery of base to a cluster as it is when its add-on was orphaned just now.
 func (w *World) orphaned(cluster, why string) apiserver.Object {
 	d := w.deliveryOf(w.sets["base"], w.cluster(cluster).registration()).DeepCopy()
 	now := metav1.NewTime(w.clock.Now())
@@ -26,8 +26,8 @@ func (w *World) orphaned(cluster, why string) apiserver.Object {
 	return w.untyped(keyOf("AddonDelivery", d.Namespace, d.Name), d)
 }
 
-// letGo lets go what base has on a cluster, as a hub does that says why.
-func (w *World) letGo(cluster, why string) {
+// orphan orphans what base has on a cluster, as a hub does that says why.
+func (w *World) orphan(cluster, why string) {
 	d := w.deliveryOf(w.sets["base"], w.cluster(cluster).registration())
 	k := keyOf("AddonDelivery", d.Namespace, d.Name)
 	w.at = w.hub

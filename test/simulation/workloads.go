@@ -129,7 +129,7 @@ func (w *World) leave(k apiserver.Key, uid string) {
 	}
 }
 
-// checkMissing: a Secret that is being deleted is missing, and no more. What it has registered is let go when it has been missing for
+// checkMissing: a Secret that is being deleted is missing, and no more. What it has registered is orphaned when it has been missing for
 // --teardown-grace, or somebody has unregistered the cluster.
 func (w *World) checkMissing(c *cluster, work *workload) {
 	secret := w.server.Get(c.origin())
@@ -146,7 +146,7 @@ func (w *World) checkMissing(c *cluster, work *workload) {
 		return // it is not being deleted
 	}
 	if missing := w.clock.Now().Sub(since); missing < w.config.TeardownGrace {
-		w.violated("loss", "%s on %s is let go, and the Secret that registered the cluster is still being deleted, for %s now", work.name,
+		w.violated("loss", "%s on %s is orphaned, and the Secret that registered the cluster is still being deleted, for %s now", work.name,
 			c.name, missing)
 	}
 }

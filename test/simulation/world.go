@@ -105,8 +105,8 @@ type World struct {
 	hubBegan   time.Time
 	// unread is since when Kamaji's kind is not served; zero if it is.
 	unread time.Time
-	// letGone are the objects of deliveries, by UID and name, that are told of as let go.
-	letGone map[string]bool
+	// announced are the objects of deliveries, by UID and name, that are told of as orphaned.
+	announced map[string]bool
 	// away is true if the process was killed, and no other one starts by itself.
 	away bool
 	// wasReady are the UIDs of Flux objects that have been Ready, and suspended those of the ones that a user has suspended;
@@ -165,7 +165,7 @@ func newWorld() *World {
 		unselected: map[[2]string]unselected{},
 		wasReady:   map[any]bool{}, suspended: map[any]bool{}, everSuspended: map[any]bool{}, firstWrites: map[any]bool{},
 		chartsGone: map[apiserver.Key]time.Time{}, identities: map[any]identified{}, granted: map[apiserver.Key]time.Time{},
-		letGone: map[string]bool{},
+		announced: map[string]bool{},
 	}
 	w.server = apiserver.New(w.clock)
 	w.server.OnWrite = w.noticed

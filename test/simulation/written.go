@@ -171,14 +171,14 @@ func (w *World) checkPaused(write apiserver.Write) {
 		!hubv1.Waits(unregisters) {
 		return // whoever unregisters a paused cluster wants its add-ons gone
 	}
-	if hubv1.LetsGo(status.Reason(reg, hubv1.UnregisteringCondition)) || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan {
+	if hubv1.OrphansAddons(status.Reason(reg, hubv1.UnregisteringCondition)) || reg.Spec.DeletionPolicy == hubv1.DeletionPolicyOrphan {
 		return
 	}
 	if w.lets(h, write.New) {
 		return
 	}
 	if d := w.saidToStay(write.New); d != nil && d.Withdrawn() && reg.DeletionTimestamp != nil {
-		return // it was let go with its registration, which stays now because its origin is back
+		return // it was orphaned with its registration, which stays now because its origin is back
 	}
 	if made := nested(write.New, "metadata", "annotations", hubv1.ClusterUIDAnnotation); made != nil && made != string(reg.Status.ClusterUID) {
 		return // what Flux remembers of a cluster that was replaced must not meet the new one
@@ -188,7 +188,7 @@ func (w *World) checkPaused(write apiserver.Write) {
 	}
 }
 
-// lets returns whether the set of a Flux object lets go what leaves, paused or not, as far as a process can know; or
+// lets returns whether the set of a Flux object orphans what leaves, paused or not, as far as a process can know; or
 // did, and the delivery has said by then that it does.
 func (w *World) lets(h *hub, o apiserver.Object) bool {
 	namespace, name, _ := strings.Cut(setNameOf(o), "/")

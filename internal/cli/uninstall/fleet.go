@@ -75,7 +75,7 @@ func pagesOf(ctx context.Context, c client.Client, kind string, take func(client
 	}
 }
 
-// drain has the hub uninstall the add-ons or let them go, and unregister the clusters. The sets go before the Teams, whose rights they use.
+// drain has the hub uninstall the add-ons or orphan them, and unregister the clusters. The sets go before the Teams, whose rights they use.
 func (o *Options) drain(ctx context.Context) error {
 	if o.Removal.Addons == manifests.Orphan {
 		if err := o.orphan(ctx); err != nil {

@@ -195,7 +195,7 @@ func (o *Options) plan() {
 		fmt.Fprintf(o.Out, "The hub first uninstalls every add-on from the clusters, and unregisters them. These go: %s\n",
 			strings.Join(o.Removal.Fleet, ", "))
 	default:
-		fmt.Fprintf(o.Out, "The hub first lets go of every add-on, which stays on its cluster, and unregisters the clusters. These go: %s\n",
+		fmt.Fprintf(o.Out, "The hub first orphans every add-on, which stays on its cluster, and unregisters the clusters. These go: %s\n",
 			strings.Join(o.Removal.Fleet, ", "))
 	}
 	fmt.Fprintln(o.Out, "Deleted:")

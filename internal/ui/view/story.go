@@ -71,7 +71,7 @@ type AddonRow struct {
 	Since                   *Time
 }
 
-// Orphan is an add-on that was let go, and may still be there.
+// Orphan is an add-on that was orphaned, and may still be there.
 type Orphan struct {
 	Addon, Set, Message string
 	Since               *Time

@@ -111,7 +111,7 @@ var Defects = []Defect{
 	{"labels-on-their-way", "A set deselects by labels that are still on their way", "loss", []Edit{
 		{"controllers/addonset/deselect.go", "\tif r.Labels != nil {\n", "\tif r == nil {\n"},
 	}},
-	{"told-after", "An add-on is let go before anything says so", "orphans", []Edit{
+	{"told-after", "An add-on is orphaned before anything says so", "orphans", []Edit{
 		{"controllers/delivery/announce.go", "\tfor _, d := range c.deliveries {\n\t\tif err := r.announceOf", "\tfor _, d := range c.deliveries[:0] {\n\t\tif err := r.announceOf"},
 	}},
 	{"half-applied", "A Kustomization that failed half way is uninstalled, and what it had applied is not told", "orphans", []Edit{
@@ -216,8 +216,8 @@ var Defects = []Defect{
 	{"last-has-it", "The last registration of a cluster has it, and not the first", "status", []Edit{
 		{"internal/precedence/precedence.go", "return cmp.Or(since(a).Compare(since(b))", "return cmp.Or(since(b).Compare(since(a))"},
 	}},
-	{"uninstalled-after-all", "What was let go, and not counted, is uninstalled after all", "guard", []Edit{
-		{"controllers/addonset/matcher.go", "letGo || existing[key].Orphaned()", "existing[key].Orphaned()"},
+	{"uninstalled-after-all", "What was orphaned, and not counted, is uninstalled after all", "guard", []Edit{
+		{"controllers/addonset/matcher.go", "orphaned || existing[key].Orphaned()", "existing[key].Orphaned()"},
 		{"controllers/addonset/removals.go", "orphan: orphaned || leaves(reg),", "orphan: orphaned,"},
 	}},
 	{"back-unseen", "What is to leave is withdrawn before the cache shows that the Secret has come back", "loss", []Edit{
@@ -245,7 +245,7 @@ var Defects = []Defect{
 	{"drain-of-old", "The time in which no hub was at work counts for the timeout of a drain", "drain", []Edit{
 		{"internal/drain/drain.go", "\treturn min(began, f.Now.Sub(f.Since))", "\treturn began"},
 	}},
-	{"orphan-of-old", "A delivery that has let something go before the hub started goes before its set and its registration name that", "orphans", []Edit{
+	{"orphan-of-old", "A delivery that has orphaned something before the hub started goes before its set and its registration name that", "orphans", []Edit{
 		{"controllers/delivery/orphans.go", "> tellLimit && c.now.Sub(c.began) > tellLimit {", "> tellLimit {"},
 	}},
 	{"rights-of-old", "The time in which no hub was at work counts for what a Team's rights wait for", "teams", []Edit{

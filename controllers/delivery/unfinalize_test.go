@@ -23,12 +23,12 @@ import (
 	"github.com/chandler-hub/chandler/internal/plan"
 )
 
-// TestLeftSaysWhatFluxHasBegun: a worker of Flux that had begun to uninstall when the cluster stopped answering may go on after the object is let go.
+// TestLeftSaysWhatFluxHasBegun: a worker of Flux that had begun to uninstall when the cluster stopped answering may go on after the object is orphaned.
 func TestLeftSaysWhatFluxHasBegun(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deleting, begun bool
 	}{
-		"LetGoAtOnce":         {},
+		"OrphanedAtOnce":      {},
 		"WasBeingUninstalled": {deleting: true, begun: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestLeftSaysWhatFluxHasBegun(t *testing.T) {
 			k := plan.Key{Kind: fluxspec.KustomizationKind, Namespace: "flux-system", Name: "one"}
 			o := &object{Observed: plan.Observed{Key: k, Deleting: tc.deleting}}
 			r := &Reconciler{Client: api, Live: api}
-			got, err := r.left(t.Context(), &cluster{objects: map[plan.Key]*object{k: o}}, plan.Step{Key: k, Verb: plan.LetGo, Reason: "the cluster is gone"})
+			got, err := r.left(t.Context(), &cluster{objects: map[plan.Key]*object{k: o}}, plan.Step{Key: k, Verb: plan.Orphan, Reason: "the cluster is gone"})
 			if err != nil || strings.Contains(got, "Flux had begun to uninstall it") != tc.begun {
 				t.Errorf("got %q, %v; want it to say what Flux has begun: %t", got, err, tc.begun)
 			}
@@ -44,8 +44,8 @@ func TestLeftSaysWhatFluxHasBegun(t *testing.T) {
 	}
 }
 
-// TestLetGo: what is let go does not wait for a worker of Flux that hangs, and what is uninstalled does.
-func TestLetGo(t *testing.T) {
+// TestUnfinalize: what is orphaned does not wait for a worker of Flux that hangs, and what is uninstalled does.
+func TestUnfinalize(t *testing.T) {
 	scheme := hubscheme.New()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
@@ -57,12 +57,12 @@ func TestLetGo(t *testing.T) {
 		left       []string
 		again      time.Duration
 	}{
-		"Stuck":          {verb: plan.LetGo, since: time.Minute, finalizers: []string{fluxFinalizer}, gone: true},
-		"JustDeleted":    {verb: plan.LetGo, since: 3 * time.Second, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}, again: 7 * time.Second},
-		"SomebodyElse's": {verb: plan.LetGo, since: time.Minute, finalizers: []string{fluxFinalizer, "example.org/theirs"}, left: []string{"example.org/theirs"}},
+		"Stuck":          {verb: plan.Orphan, since: time.Minute, finalizers: []string{fluxFinalizer}, gone: true},
+		"JustDeleted":    {verb: plan.Orphan, since: 3 * time.Second, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}, again: 7 * time.Second},
+		"SomebodyElse's": {verb: plan.Orphan, since: time.Minute, finalizers: []string{fluxFinalizer, "example.org/theirs"}, left: []string{"example.org/theirs"}},
 		"Uninstall":      {verb: plan.Uninstall, since: time.Hour, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}},
 		"HandOver":       {verb: plan.HandOver, since: time.Hour, finalizers: []string{fluxFinalizer}, gone: true},
-		"AnotherOne":     {verb: plan.LetGo, since: time.Minute, another: true, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}},
+		"AnotherOne":     {verb: plan.Orphan, since: time.Minute, another: true, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}},
 	} {
 		for _, kind := range []string{fluxspec.HelmReleaseKind, fluxspec.KustomizationKind} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestLetGo(t *testing.T) {
 // TestSuspendedBeforeItIsDeleted: if the hub suspends an object and cannot delete it, an annotation on the object says that the hub has
 // suspended it. The hub resumes the object later if the set wants it again.
 func TestSuspendedBeforeItIsDeleted(t *testing.T) {
-	for _, verb := range []plan.Verb{plan.LetGo, plan.HandOver} {
+	for _, verb := range []plan.Verb{plan.Orphan, plan.HandOver} {
 		for _, kind := range []string{fluxspec.HelmReleaseKind, fluxspec.KustomizationKind} {
 			k := plan.Key{Kind: kind, Namespace: "flux-system", Name: "one"}
 			obj := newObject(k)

@@ -284,7 +284,7 @@ func (f *capiFleet) values(t *testing.T) {
 	original.SetName(s.Name)
 	check(t, patched(original, `{"metadata":{"annotations":{"chandler.dev/share-with":"flux-system"}}}`)(ctx, f.Client))
 	soon(t, "the value arrives on the cluster", func() error { return wantData(ctx, f.one, "ca-beside", "ca-beside", "color", "first") })
-	copied := secret("flux-system", identity.Copy("chandler", client.ObjectKey{Namespace: "c1", Name: "c1"}, "ca-beside", "Secret", "c1-database"), nil)
+	copied := secret("flux-system", identity.Copy("chandler", client.ObjectKey{Namespace: "c1", Name: "c1"}, d.Name, "Secret", "c1-database"), nil)
 	check(t, f.Client.Get(ctx, client.ObjectKeyFromObject(copied), copied))
 	if len(copied.Data) != 1 || string(copied.Data["password"]) != "first" {
 		t.Errorf("the copy has the keys %v", slices.Collect(maps.Keys(copied.Data)))

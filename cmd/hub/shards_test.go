@@ -56,7 +56,7 @@ func TestLearnShards(t *testing.T) {
 		"NotSharded":     {fluxOf("flux-system"), nil},
 		"Two":            {fluxOf("flux-system", "a", "b"), []string{"a", "b"}},
 		"OfATenant":      {fluxOf("flux-system", "a", "t"), []string{"a"}},
-		"Elsewhere":      {fluxOf("team", "a", "b"), nil}, // whoever may write Deployments elsewhere decides nothing
+		"Elsewhere":      {fluxOf("team", "a", "b"), nil}, // a Deployment of another namespace decides nothing
 		"OneKind":        {append(fluxOf("flux-system", "a"), controllerOf("flux-system", "kustomize-controller", "b")), []string{"a"}},
 		"Stopped":        {append(fluxOf("flux-system", "a"), controllerOf("flux-system", "kustomize-controller", "b"), stopped), []string{"a"}},
 		"Published":      {append(fluxOf("flux-system", "a"), published("a,b")), []string{"a", "b"}}, // b may be about to come back

@@ -108,9 +108,12 @@ func (r *Reconciler) copiesOf(ctx context.Context, c *cluster) (map[plan.Key]*co
 			return nil, err
 		}
 		for i := range mirrors {
-			if m := &mirrors[i]; m.Labels[hubv1.MirrorLabel] == identity.CopyMirror {
+			m := &mirrors[i]
+			original, delivery := m.Annotations[hubv1.CopyOfAnnotation], m.Annotations[hubv1.DeliveryAnnotation]
+			ours := m.Name == identity.Copy(r.Config.HubID, c.key, delivery, kind, original) // no label alone makes it a copy
+			if m.Labels[hubv1.MirrorLabel] == identity.CopyMirror && ours {
 				k := copyOf(all, kind, m.Namespace, m.Name)
-				k.there, k.original, k.delivery = m, m.Annotations[hubv1.CopyOfAnnotation], m.Annotations[hubv1.DeliveryAnnotation]
+				k.there, k.original, k.delivery = m, original, delivery
 			}
 		}
 	}
@@ -153,7 +156,7 @@ func (k *copied) readBy(ref *index.Read) {
 // errUnshared says that what is to be copied has gone, or is not shared, since it was looked at. Its event renders the add-ons again.
 var errUnshared = errors.New("it is not there any more, or not shared with the set's namespace")
 
-// keepCopy writes a copy, if it is not there as it should be, or lets it go.
+// keepCopy writes a copy that is not as it should be, and deletes one that is to go.
 func (r *Reconciler) keepCopy(ctx context.Context, c *cluster, k *copied) error {
 	if c.reach[k.namespace].ByTeam() {
 		return r.dropCopy(ctx, k)
@@ -172,7 +175,7 @@ func (r *Reconciler) keepCopy(ctx context.Context, c *cluster, k *copied) error 
 	case err != nil:
 		return err
 	case !doc.Found && k.needed && k.there != nil:
-		return nil // whoever replaces the original may have deleted it first
+		return nil // a tool that replaces the original may delete it first
 	case !slices.Contains(doc.SharedWith, k.namespace):
 		return errors.Join(r.dropCopy(ctx, k), errUnshared)
 	}

@@ -3,22 +3,16 @@
 package delivery
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/identity"
-	"github.com/chandler-hub/chandler/internal/render"
 )
 
 func (m *fixture) next(generation string, addons ...map[string]any) {
@@ -152,7 +146,7 @@ func TestCopiesDeliveryVanished(t *testing.T) {
 
 // A user's own Secret that has a copy's name is left alone.
 func TestCopiesUsersOwnSecret(t *testing.T) {
-	as := identity.Copy("hub", testCluster, testSet, "Secret", "values")
+	as := identity.Copy("hub", testCluster, identity.Delivery(testSet, testCluster), "Secret", "values")
 	m := newServedFixture(t, append(addonsOf(testSet, "1", readsBeside("web", ofKey("one"))),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: as}, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"mine": []byte("m")}},
 		besideSecret("values", map[string][]byte{"one": []byte("1"), "two": []byte("2")}))...)
@@ -232,26 +226,8 @@ func TestCopiesUnsharedTogetherWithVariables(t *testing.T) {
 }
 
 func addonsWithVariablesFrom(set, generation, name string, addons ...map[string]any) []client.Object {
-	raw, err := json.Marshal(map[string]any{"selectAll": true, "addons": addons, "variablesFrom": []any{map[string]any{"configMap": name, "from": "Cluster"}}})
-	if err != nil {
-		panic(err)
-	}
-	s := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: set, UID: types.UID("uid-" + set)}}
-	if err := json.Unmarshal(raw, &s.Spec); err != nil {
-		panic(err)
-	}
-	content, hash, err := compile.Snapshot(&s.Spec, nil)
-	if err != nil {
-		panic(err)
-	}
-	revisions[set+"/"+generation] = identity.Revision(set, hash, render.Epoch)
-	return []client.Object{s, &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "flux-system", Name: revisionOf(set, generation), UID: types.UID("uid-" + set + generation),
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s, hubv1.GroupVersion.WithKind("AddonSet"))},
-		},
-		Data: runtime.RawExtension{Raw: content},
-	}}
+	return setOf(set, generation, map[string]any{"selectAll": true, "addons": addons,
+		"variablesFrom": []any{map[string]any{"configMap": name, "from": "Cluster"}}})
 }
 
 // What a release reads stays while it is removed, or its add-on is excluded and the removal is held: rename of the original in one revision.
@@ -266,7 +242,7 @@ func TestCopiesRenamedOriginalWhileWaiting(t *testing.T) {
 	m.readsAll("web")
 	// ... and what it still reads is rotated within seconds
 	m.changesBeside(func(s *corev1.Secret) { s.Data["one"] = []byte("rotated") })
-	if got := m.copies()["flux-system/"+identity.Copy("hub", testCluster, testSet, "Secret", "values")]; got != "one=rotated" {
+	if got := m.copies()["flux-system/"+identity.Copy("hub", testCluster, identity.Delivery(testSet, testCluster), "Secret", "values")]; got != "one=rotated" {
 		t.Errorf("the live release reads %q of a copy whose original was rotated", got)
 	}
 }

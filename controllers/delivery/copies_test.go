@@ -61,7 +61,7 @@ func (m *fixture) copies() map[string]string {
 
 func (m *fixture) wantsCopy(want string) {
 	m.t.Helper()
-	as := "flux-system/" + identity.Copy("hub", testCluster, testSet, "Secret", "values")
+	as := "flux-system/" + identity.Copy("hub", testCluster, identity.Delivery(testSet, testCluster), "Secret", "values")
 	got := m.copies()
 	if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || got[as] != want) {
 		m.t.Errorf("copies %v, want %q as %s", got, want, as)
@@ -79,7 +79,7 @@ func TestCopiesBesideTheSet(t *testing.T) {
 	m := besideFixture(t)
 	m.wantsCopy("password=one values.yaml=a: 1")
 	release := m.object(testCluster, "web").(*helmv2.HelmRelease)
-	if len(release.Spec.ValuesFrom) != 2 || release.Spec.ValuesFrom[0].Name != identity.Copy("hub", testCluster, testSet, "Secret", "values") {
+	if len(release.Spec.ValuesFrom) != 2 || release.Spec.ValuesFrom[0].Name != identity.Copy("hub", testCluster, identity.Delivery(testSet, testCluster), "Secret", "values") {
 		t.Errorf("valuesFrom %+v", release.Spec.ValuesFrom)
 	}
 	m.changesBeside(func(s *corev1.Secret) { s.Data["password"] = []byte("two") })
@@ -108,7 +108,7 @@ func TestCopiesBesideTheSet(t *testing.T) {
 }
 
 // TestCopyOfWhatIsNotShared: what its owner does not share is not copied, and a copy goes when it is shared no longer; what is delivered
-// stays. If the original is deleted, the copy stays as well: whoever replaces it may delete it first.
+// stays. If the original is deleted, the copy stays as well: a tool that replaces it may delete it first.
 func TestCopyOfWhatIsNotShared(t *testing.T) {
 	m := besideFixture(t)
 	m.changesBeside(func(s *corev1.Secret) { s.Annotations[hubv1.ShareAnnotation] = "another" })

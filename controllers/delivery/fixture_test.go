@@ -409,7 +409,11 @@ func kubeconfigSecret(cluster types.NamespacedName, token string) *corev1.Secret
 
 // addonsOf returns a set of these add-ons and its revision.
 func addonsOf(set, generation string, addons ...map[string]any) []client.Object {
-	spec := map[string]any{"selectAll": true, "addons": addons}
+	return setOf(set, generation, map[string]any{"selectAll": true, "addons": addons})
+}
+
+// setOf returns a set of this spec and its revision.
+func setOf(set, generation string, spec map[string]any) []client.Object {
 	raw, err := json.Marshal(spec)
 	if err != nil {
 		panic(err)

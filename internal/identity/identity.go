@@ -50,9 +50,9 @@ func Mirror(hubID string, registration types.NamespacedName) string {
 // CopyMirror is the value of the mirror label of a copy of what lies beside a cluster.
 const CopyMirror = "copy"
 
-// Copy returns the name of a set's copy of a ConfigMap or Secret that lies beside a registration.
-func Copy(hubID string, registration types.NamespacedName, set, kind, object string) string {
-	hash := digest(cutHash, "copy", hubID, registration.Namespace, registration.Name, set, kind, object)
+// Copy returns the name of a delivery's copy of a ConfigMap or Secret that lies beside a registration.
+func Copy(hubID string, registration types.NamespacedName, delivery, kind, object string) string {
+	hash := digest(cutHash, "copy", hubID, registration.Namespace, registration.Name, delivery, kind, object)
 	return join(hash, registration.Name, object)
 }
 

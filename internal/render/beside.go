@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fluxcd/pkg/apis/meta"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -52,7 +53,7 @@ func (r *renderer) beside(path string, ref Ref) (doc Document, as string, known 
 		doc, known, err = r.referTo(path, ref)
 		return doc, ref.Name, known, err
 	}
-	ref.Namespace, as = at, identity.Copy(r.t.HubID, r.t.Registration, r.t.Set, ref.Kind, ref.Name)
+	ref.Namespace, as = at, identity.Copy(r.t.HubID, r.t.Registration, r.t.Delivery, ref.Kind, ref.Name)
 	doc, known, err = r.referTo(path, ref)
 	if known && !slices.Contains(doc.SharedWith, r.t.Namespace) {
 		doc = Document{}
@@ -140,10 +141,8 @@ func (r *renderer) copyOf(path, form string, entry map[string]any) (*Copy, error
 	}
 	keys := doc.Keys // Flux substitutes all of them
 	if form == fluxspec.HelmReleaseKind {
-		key, _ := entry["valuesKey"].(string)
-		if key == "" {
-			key = defaultValuesKey
-		}
+		said, _ := entry["valuesKey"].(string)
+		key := meta.ValuesReference{ValuesKey: said}.GetValuesKey()
 		if !slices.Contains(doc.Keys, key) { // for Flux that is an error though the entry is optional
 			return nil, compile.Error{Path: path, Message: fmt.Sprintf("%s %q beside the cluster has no key %q; %s", kind, name, key,
 				hasKeys(doc.Keys, key))}
@@ -157,9 +156,6 @@ func (r *renderer) copyOf(path, form string, entry map[string]any) (*Copy, error
 	return &Copy{Ref: ref, As: as, Keys: keys, Version: doc.Version}, nil
 }
 
-// defaultValuesKey is the key that Flux reads if an entry of valuesFrom names none (fluxcd/pkg/apis/meta, GetValuesKey).
-const defaultValuesKey = "values.yaml"
-
 // fromCluster reads a ConfigMap of variables beside the cluster. Its variables are the cluster's, and so is all that rests
 // on them.
 func (r *renderer) fromCluster(path, name string, optional bool) error {
@@ -168,11 +164,7 @@ func (r *renderer) fromCluster(path, name string, optional bool) error {
 	case err != nil || !known:
 		return err
 	case doc.Found:
-		values := make(map[string]any, len(doc.Data))
-		for k, v := range doc.Data {
-			values[k] = v
-		}
-		r.besides = append(r.besides, Layer{fmt.Sprintf("ConfigMap %q beside the cluster", name), values})
+		r.besides = append(r.besides, layerOf(fmt.Sprintf("ConfigMap %q beside the cluster", name), &doc))
 	case !optional:
 		return r.absent(path, configMapKind, name, true)
 	}

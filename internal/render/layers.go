@@ -88,17 +88,22 @@ func (r *renderer) readConfigMaps() error {
 		switch {
 		case !known:
 		case doc.Found:
-			values := make(map[string]any, len(doc.Data))
-			for k, v := range doc.Data {
-				values[k] = v
-			}
-			layers = append(layers, Layer{fmt.Sprintf("ConfigMap %q", name), values})
+			layers = append(layers, layerOf(fmt.Sprintf("ConfigMap %q", name), &doc))
 		case !from.Optional:
 			return r.absent(path, configMapKind, name, false)
 		}
 	}
 	r.configMaps, r.cluster = layers, append(r.besides, r.in.Variables...)
 	return nil
+}
+
+// layerOf returns the variables that a ConfigMap holds.
+func layerOf(name string, doc *Document) Layer {
+	values := make(map[string]any, len(doc.Data))
+	for k, v := range doc.Data {
+		values[k] = v
+	}
+	return Layer{name, values}
 }
 
 // variables returns a ConfigMap of variablesFrom, as the revision holds it or as it is now.

@@ -221,7 +221,7 @@ func ofCopies(before *folding.Object, r preview.Rendered, cluster types.Namespac
 		entry, original := entries[i].(map[string]any), originals[i].(map[string]any)
 		kind, _ := original["kind"].(string)
 		name, _ := original["name"].(string)
-		if entry["name"] == identity.Copy("chandler", cluster, set, kind, name) {
+		if entry["name"] == identity.Copy("chandler", cluster, identity.Delivery(set, cluster), kind, name) {
 			entry["name"] = name
 		}
 	}

@@ -31,11 +31,11 @@ import (
 )
 
 // copies keeps in the namespace of each set what its add-ons read of the ConfigMaps and Secrets that lie beside the cluster. A copy is
-// written before the add-on that reads it, and again whenever its original changes: Flux reconciles by its watch label. A
-// copy has the keys that are wanted or that a Flux object still reads. It goes when there are none, and at once when its original is no
-// longer shared. What cannot be copied holds up only the add-ons that read it.
-func (r *Reconciler) copies(ctx context.Context, c *cluster) error {
-	all, err := r.copiesOf(ctx, c)
+// written just before the add-on that reads it, and again whenever its original changes: Flux reconciles by its watch label. A
+// copy has the keys that a Flux object reads, or will read after the steps. It goes when there are none, and at once when its original is
+// no longer shared. What cannot be copied holds up only the add-ons that read it.
+func (r *Reconciler) copies(ctx context.Context, c *cluster, steps []plan.Step) error {
+	all, err := r.copiesOf(ctx, c, steps)
 	if err != nil {
 		return err
 	}
@@ -99,8 +99,8 @@ func copyOf(all map[plan.Key]*copied, kind, namespace, name string) *copied {
 	return all[at]
 }
 
-// copiesOf returns the copies that there are for a cluster, and those that its deliveries want, with who reads them.
-func (r *Reconciler) copiesOf(ctx context.Context, c *cluster) (map[plan.Key]*copied, error) {
+// copiesOf returns the copies that there are for a cluster, and those that the steps need, with who reads them.
+func (r *Reconciler) copiesOf(ctx context.Context, c *cluster, steps []plan.Step) (map[plan.Key]*copied, error) {
 	all := map[plan.Key]*copied{}
 	for _, kind := range []string{secretKind, configMapKind} {
 		mirrors, err := r.keptBeside(ctx, c, kind)
@@ -117,8 +117,10 @@ func (r *Reconciler) copiesOf(ctx context.Context, c *cluster) (map[plan.Key]*co
 			}
 		}
 	}
-	for _, d := range c.deliveries {
-		d.wantCopies(all)
+	for _, s := range steps {
+		if d, w := c.wanted(s.Key); w != nil {
+			d.wantCopies(all, w.Copies, func(copied string) bool { return s.Verb.Writes() || c.objects[s.Key].readsCopy(copied) })
+		}
 	}
 	for at, o := range c.objects {
 		for _, ref := range o.reads {
@@ -130,17 +132,23 @@ func (r *Reconciler) copiesOf(ctx context.Context, c *cluster) (map[plan.Key]*co
 	return all, nil
 }
 
-// wantCopies adds what the add-ons of a delivery are to read.
-func (d *delivery) wantCopies(all map[plan.Key]*copied) {
-	for i := range d.Wanted {
-		for _, w := range d.Wanted[i].Copies {
-			k := copyOf(all, w.Kind, d.Namespace, w.As)
-			k.original, k.delivery, k.needed = w.Name, d.Name, true
-			for _, key := range w.Keys {
-				k.keys[key] = true
-			}
+// wantCopies adds the copies of an add-on of a delivery that it reads, or will read, by their names.
+func (d *delivery) wantCopies(all map[plan.Key]*copied, copies []render.Copy, read func(name string) bool) {
+	for _, w := range copies {
+		if !read(w.As) {
+			continue
+		}
+		k := copyOf(all, w.Kind, d.Namespace, w.As)
+		k.original, k.delivery, k.needed = w.Name, d.Name, true
+		for _, key := range w.Keys {
+			k.keys[key] = true
 		}
 	}
+}
+
+// readsCopy returns whether a Flux object reads a copy of a name now. There may be no object.
+func (o *object) readsCopy(name string) bool {
+	return o != nil && slices.ContainsFunc(o.reads, func(ref index.Read) bool { return ref.Name == name })
 }
 
 // readBy notes what a Flux object reads now.

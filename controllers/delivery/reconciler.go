@@ -78,7 +78,7 @@ func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error)
 		r.prune(c)
 		r.memory.forget(c.key)
 		r.documents.Forget(c.key)
-		return c.retried(ctx, c.again, errors.Join(r.dropForsaken(ctx, c), r.copies(ctx, c)))
+		return c.retried(ctx, c.again, errors.Join(r.dropForsaken(ctx, c), r.copies(ctx, c, nil)))
 	}
 	if !r.expectations.Satisfied(c.key, c.version, c.now) {
 		return ctrl.Result{RequeueAfter: expectations.Wait}, nil
@@ -91,14 +91,15 @@ func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error)
 	if err := r.render(ctx, c); err != nil {
 		return ctrl.Result{}, err
 	}
-	mirrorErr := errors.Join(r.mirrors(ctx, c), r.copies(ctx, c))
+	mirrorErr := r.mirrors(ctx, c)
 	steps := c.steps(r.Config)
+	copyErr := r.copies(ctx, c, steps)
 	waryErr := r.wary(ctx, c, steps)
 	r.announce(ctx, c, steps)
 	outcomes, applyErr := r.apply(ctx, c, steps)
 	shardErr := r.reshard(ctx, c, steps)
 	after, finishErr := r.finish(ctx, c, steps, outcomes)
-	return c.retried(ctx, after, errors.Join(mirrorErr, waryErr, applyErr, shardErr, finishErr, r.dropForsaken(ctx, c)))
+	return c.retried(ctx, after, errors.Join(mirrorErr, copyErr, waryErr, applyErr, shardErr, finishErr, r.dropForsaken(ctx, c)))
 }
 
 // Documents returns how many documents are kept, and how many bytes they take, about.

@@ -32,8 +32,6 @@ type Copy struct {
 	As string
 	// Keys are those that the add-on uses, sorted.
 	Keys []string
-	// Version of the object, of which Keys are known.
-	Version string
 }
 
 // SharedWith returns the namespaces with which the owner of a ConfigMap or Secret shares the object.
@@ -153,7 +151,7 @@ func (r *renderer) copyOf(path, form string, entry map[string]any) (*Copy, error
 		return nil, nil
 	}
 	ref.Namespace = r.t.Registration.Namespace
-	return &Copy{Ref: ref, As: as, Keys: keys, Version: doc.Version}, nil
+	return &Copy{Ref: ref, As: as, Keys: keys}, nil
 }
 
 // fromCluster reads a ConfigMap of variables beside the cluster. Its variables are the cluster's, and so is all that rests

@@ -70,7 +70,7 @@ func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (*contents,
 		out.versions[s.Kind+"/"+as] = doc.Version
 		if doc.Found && as != s.Name {
 			ref := Ref{Kind: s.Kind, Name: s.Name, Namespace: r.t.Registration.Namespace}
-			out.copies = append(out.copies, Copy{Ref: ref, As: as, Keys: keys, Version: doc.Version})
+			out.copies = append(out.copies, Copy{Ref: ref, As: as, Keys: keys})
 		}
 		if s.CopyAs != nil {
 			if err := out.copySecret(s, as, &doc, keys); err != nil {

@@ -128,15 +128,8 @@ func (w *World) checkCopies() {
 	}
 }
 
-// isRead returns whether a Flux object reads a copy, or an add-on is to that may wait for something else.
+// isRead returns whether a Flux object reads a copy.
 func (w *World) isRead(o apiserver.Object) bool {
-	for _, d := range w.deliveries() {
-		s := w.sets[d.Spec.AddonSetRef.Name]
-		mine := d.Namespace == nested(o, "metadata", "namespace") && d.Name == nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation)
-		if mine && s != nil && !s.deleted && d.DeletionTimestamp == nil && slices.ContainsFunc(s.addons, func(a addon) bool { return a.reads }) {
-			return true
-		}
-	}
 	for k := range w.flux.due {
 		_, reads := readBy(w.server.Get(k))[nested(o, "metadata", "name").(string)]
 		if reads && k.Namespace == nested(o, "metadata", "namespace") {

@@ -289,7 +289,8 @@ func (c *cluster) removal(o plan.Observed, config *hubconfig.Config) teardown.Fa
 	d, looks := c.delivery(o.Key.Namespace, obj.delivery), tenure.Looks
 	if d != nil {
 		f.Settle = c.settle(d, o.Addon, config)
-		f.Guarded = !d.granted(guard.Dropped(string(obj.uid)))
+		uninstalls := o.Deleting && !o.Suspended // Flux does, and no guard can hold that any more
+		f.Guarded = !uninstalls && !d.granted(guard.Dropped(string(obj.uid)))
 		if d.forGood(o.Key, o.Addon) {
 			f.Orphaned = "it has been told of as orphaned"
 		}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 )
 
@@ -190,8 +191,8 @@ func TestAdoptRefusedIsLookedAtAgain(t *testing.T) {
 		t.Fatalf("it is %s: %s", a.State, a.Message)
 	}
 	result, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: testCluster})
-	if err != nil || result.RequeueAfter != retryFailed {
-		t.Errorf("it is looked at again after %s, want %s; %v", result.RequeueAfter, retryFailed, err)
+	if err != nil || result.RequeueAfter != observed.RetryFailed {
+		t.Errorf("it is looked at again after %s, want %s; %v", result.RequeueAfter, observed.RetryFailed, err)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/internal/identity"
 )
 
@@ -48,7 +49,7 @@ func TestSomebodyElsesMirrorHoldsUpNobodyElse(t *testing.T) {
 		m.must(err)
 		return res.RequeueAfter
 	}
-	if after := look(); after != retryFailed {
+	if after := look(); after != observed.RetryFailed {
 		t.Errorf("it looks for his mirror after %s", after)
 	}
 	m.withdraw(testCluster, testSet)

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/report"
@@ -29,20 +30,20 @@ func (r *Reconciler) announce(ctx context.Context, c *cluster, steps []plan.Step
 		return
 	}
 	pass := c.snapshot(&r.ledger, steps, c.announced)
-	for _, d := range c.deliveries {
+	for _, d := range c.Deliveries {
 		if err := r.announceOf(ctx, c, d, pass); err != nil {
 			for k := range c.announced {
-				if k.Namespace == d.Namespace && c.objects[k].delivery == d.Name {
+				if k.Namespace == d.Namespace && c.Objects[k].Delivery == d.Name {
 					c.announced[k] = outcome{err: err}
 				}
 			}
 		}
 	}
 	for _, s := range steps {
-		if o := c.objects[s.Key]; s.Verb == plan.Orphan && !(o.Deleting && o.Suspended) && c.announced[s.Key].err == nil &&
-			c.delivery(s.Key.Namespace, o.delivery) == nil {
+		if o := c.Objects[s.Key]; s.Verb == plan.Orphan && !(o.Deleting && o.Suspended) && c.announced[s.Key].err == nil &&
+			c.Delivery(s.Key.Namespace, o.Delivery) == nil {
 			r.warnLeft(ctx, c, nil, s.Key, "Remove", "add-on %q (%s), of which no AddonDelivery is there any more, is left on cluster %s: %s",
-				s.Addon, s.Key, c.key, c.announced[s.Key].left)
+				s.Addon, s.Key, c.Key, c.announced[s.Key].left)
 		}
 	}
 }
@@ -50,12 +51,12 @@ func (r *Reconciler) announce(ctx context.Context, c *cluster, steps []plan.Step
 // announceOf writes what one delivery orphans, unless the delivery has changed since: a process that stood still orphans nothing. The rest
 // of its status is written after everything has been tried.
 func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, pass *report.Cluster) error {
-	after, reported := d.before.DeepCopy(), c.reported(d)
+	after, reported := d.Before.DeepCopy(), c.reported(d)
 	for _, s := range pass.Steps {
 		if !s.Verb.Orphans() || s.Err != nil {
 			continue
 		}
-		if d.announced(s.Key, s.Addon) && (s.Verb == plan.Orphan) == d.forGood(s.Key, s.Addon) {
+		if d.Announced(s.Key, s.Addon) && (s.Verb == plan.Orphan) == d.ForGood(s.Key, s.Addon) {
 			r.announceAgain(ctx, c, d, s.Step)
 			continue
 		}
@@ -63,16 +64,16 @@ func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, pa
 		if !mine {
 			continue
 		}
-		a.Since = new(metav1.NewTime(c.now))
+		a.Since = new(metav1.NewTime(c.Now))
 		after.Status.Addons = append(slices.DeleteFunc(after.Status.Addons, func(was hubv1.AddonStatus) bool { return was.Name == a.Name }), a)
 	}
-	if err := apply.StatusUnchanged(ctx, r.Client, d.before, after); err != nil || after.ResourceVersion == d.before.ResourceVersion {
+	if err := apply.StatusUnchanged(ctx, r.Client, d.Before, after); err != nil || after.ResourceVersion == d.Before.ResourceVersion {
 		return err
 	}
-	r.expectations.Expect(c.key, deliveryKind, after, r.Clock.Now())
-	r.tell(ctx, c, &delivery{AddonDelivery: after, before: d.before})
-	d.before = d.before.DeepCopy()
-	d.before.Status, d.before.ResourceVersion = *after.Status.DeepCopy(), after.ResourceVersion
+	r.expectations.Expect(c.Key, observed.DeliveryKind, after, r.Clock.Now())
+	r.tell(ctx, c, &observed.Delivery{AddonDelivery: after, Before: d.Before})
+	d.Before = d.Before.DeepCopy()
+	d.Before.Status, d.Before.ResourceVersion = *after.Status.DeepCopy(), after.ResourceVersion
 	d.ResourceVersion = after.ResourceVersion
 	return nil
 }
@@ -81,20 +82,9 @@ func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, pa
 // to orphan it. An earlier hub may have died before it sent the event. The status forgets the add-on as soon as it is
 // delivered again, or when its delivery goes.
 func (r *Reconciler) announceAgain(ctx context.Context, c *cluster, d *delivery, s plan.Step) {
-	o := c.objects[s.Key]
-	if left, _ := r.ledger.wasRemoved(s.Key); left != "" || s.Verb == plan.HandOver || o.delivery != d.Name || s.Key.Namespace != d.Namespace {
+	o := c.Objects[s.Key]
+	if left, _ := r.ledger.WasRemoved(s.Key); left != "" || s.Verb == plan.HandOver || o.Delivery != d.Name || s.Key.Namespace != d.Namespace {
 		return
 	}
-	r.tellOrphan(ctx, c, d, *d.addon(s.Addon))
-}
-
-// announced returns whether the status says already that an object is orphaned.
-func (d *delivery) announced(k plan.Key, addon string) bool {
-	s := d.addon(addon)
-	return s != nil && s.State == hubv1.AddonOrphaned && s.Kind == k.Kind && s.Object == k.Name
-}
-
-// forGood returns whether the status says that an object is orphaned, and names no other object that takes over its workload.
-func (d *delivery) forGood(k plan.Key, addon string) bool {
-	return d.announced(k, addon) && d.addon(addon).TakenOverBy == nil
+	r.tellOrphan(ctx, c, d.Delivery, *d.Addon(s.Addon))
 }

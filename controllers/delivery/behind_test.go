@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/controllers/expectations"
 )
 
@@ -21,7 +22,7 @@ func TestBehindItsOwnWrites(t *testing.T) {
 	edit(m, d.Namespace, d.Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(testSet, "2") })
 	written := m.delivery(testCluster, testSet)
 	written.ResourceVersion = "999999" // the cache has an older one
-	m.r.expectations.Expect(testCluster, deliveryKind, written, m.clock.Now())
+	m.r.expectations.Expect(testCluster, observed.DeliveryKind, written, m.clock.Now())
 
 	before := m.writes
 	result, err := m.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: testCluster})

@@ -247,17 +247,6 @@ func TestCopiesRenamedOriginalWhileWaiting(t *testing.T) {
 	}
 }
 
-// An error that persists fails no pass: the cluster would be tried again for ever, and a NotFound tells what is not shared apart.
-func TestCopiesOriginalGoneInBetween(t *testing.T) {
-	m := besideFixture(t)
-	c := &cluster{key: testCluster}
-	_, gone := m.r.original(t.Context(), c, &copied{kind: "Secret", namespace: "flux-system", original: "none"}, nil)
-	_, unshared := m.r.original(t.Context(), c, &copied{kind: "Secret", namespace: "elsewhere", original: "values"}, nil)
-	if gone.Error() != unshared.Error() {
-		t.Errorf("%q and %q tell whether it is there", gone, unshared)
-	}
-}
-
 // Manifests that are applied once are never written again: what they read stays for ever.
 func TestCopiesApplyOnceKeepsItsKeys(t *testing.T) {
 	once := func(key string) map[string]any {

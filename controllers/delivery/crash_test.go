@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/plan"
 )
@@ -94,9 +95,9 @@ func TestAnnounceAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := plan.Key{Kind: fluxspec.HelmReleaseKind, Namespace: "flux-system", Name: "one-app"}
 			m, d := newFixture(t), leaving(hubv1.AddonStatus{Name: "app", Kind: k.Kind, Object: k.Name, State: hubv1.AddonOrphaned})
-			c := &cluster{key: testCluster, deliveries: []*delivery{d}, objects: map[plan.Key]*object{k: {delivery: d.Name, Observed: plan.Observed{Key: k, Addon: "app"}}}}
+			c := passOf(&observed.Cluster{Key: testCluster, Objects: map[plan.Key]*observed.Object{k: {Delivery: d.Name, Observed: plan.Observed{Key: k, Addon: "app"}}}}, d)
 			if tc.removed != nil {
-				m.r.ledger.remove(k, *tc.removed, m.clock.Now())
+				m.r.ledger.Remove(k, *tc.removed, m.clock.Now())
 			}
 			m.r.announceAgain(t.Context(), c, d, plan.Step{Key: k, Addon: "app", Verb: plan.Orphan})
 			if got := m.orphanEvents(); len(got) > 0 != tc.want {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -120,5 +121,5 @@ func TestSetOfALeavingDeliveryCannotBeRead(t *testing.T) {
 
 // says returns what a delivery to the cluster says of an add-on.
 func (m *fixture) says(set, name string) hubv1.AddonStatus {
-	return was(&delivery{before: m.delivery(testCluster, set)}, name)
+	return (&observed.Delivery{Before: m.delivery(testCluster, set)}).Was(name)
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/plan"
 )
@@ -26,10 +27,10 @@ func TestRemovalComesDue(t *testing.T) {
 	reg := &hubv1.ClusterRegistration{Status: hubv1.ClusterRegistrationStatus{
 		Conditions: []metav1.Condition{{Type: hubv1.ReachableCondition, Status: metav1.ConditionTrue}},
 	}}
-	c := &cluster{
-		now: moment.Add(400 * time.Millisecond), registration: reg, deliveries: []*delivery{{AddonDelivery: d.DeepCopy(), before: d, leaving: true}},
-		objects: map[plan.Key]*object{k: {delivery: d.Name, Observed: plan.Observed{Key: k, Addon: "a"}}},
-	}
+	c := passOf(&observed.Cluster{
+		Now: moment.Add(400 * time.Millisecond), Registration: reg,
+		Objects: map[plan.Key]*observed.Object{k: {Delivery: d.Name, Observed: plan.Observed{Key: k, Addon: "a"}}},
+	}, &delivery{Delivery: &observed.Delivery{AddonDelivery: d.DeepCopy(), Before: d, Leaving: true}})
 	r := &Reconciler{
 		Clock: clocktesting.NewFakePassiveClock(moment.Add(600 * time.Millisecond)), Recorder: events.NewFakeRecorder(10),
 		Config: &hubconfig.Config{RemovalDelay: 500 * time.Millisecond},
@@ -39,7 +40,7 @@ func TestRemovalComesDue(t *testing.T) {
 			},
 		}),
 	}
-	steps := c.steps(r.Config)
+	steps := c.Steps(r.Config)
 	if len(steps) != 1 || steps[0].Verb != plan.Hold {
 		t.Fatalf("the plan is %+v, want the removal held", steps)
 	}
@@ -51,9 +52,9 @@ func TestRemovalComesDue(t *testing.T) {
 // TestLastOut: the last delivery of a namespace takes the kubeconfig mirror with it, also if all of them go at once.
 func TestLastOut(t *testing.T) {
 	at := func(namespace string, leaving bool, addons ...string) *delivery {
-		d := &delivery{AddonDelivery: &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}}
+		d := &delivery{Delivery: &observed.Delivery{AddonDelivery: &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}}}
 		if leaving {
-			d.DeletionTimestamp, d.leaving = &metav1.Time{}, true
+			d.DeletionTimestamp, d.Leaving = &metav1.Time{}, true
 		}
 		for _, a := range addons {
 			d.Status.Addons = append(d.Status.Addons, hubv1.AddonStatus{Name: a})
@@ -83,7 +84,7 @@ func TestLastOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := at("a", true)
-			c := &cluster{deliveries: append([]*delivery{d}, tc.others...)}
+			c := passOf(&observed.Cluster{}, append([]*delivery{d}, tc.others...)...)
 			if got := c.lastOut(d); got != tc.want {
 				t.Errorf("got %t", got)
 			}

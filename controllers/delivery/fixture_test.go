@@ -34,6 +34,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
+	"github.com/chandler-hub/chandler/controllers/delivery/planned"
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/controllers/sharedobjects"
 	"github.com/chandler-hub/chandler/internal/compile"
@@ -496,4 +498,13 @@ func TestRoom(t *testing.T) {
 	if m.delivery(testCluster, testSet) != nil || len(m.objects()) > 0 || len(m.uninstalled) != 2 || len(m.orphans(testCluster)) > 0 {
 		t.Errorf("left: %v; uninstalled: %v; orphans: %v", m.objects(), m.uninstalled, m.orphans(testCluster))
 	}
+}
+
+// passOf returns a pass of a cluster with some deliveries.
+func passOf(seen *observed.Cluster, deliveries ...*delivery) *cluster {
+	c := newCluster(planned.Begin(seen))
+	for _, d := range deliveries {
+		seen.Deliveries, c.Deliveries = append(seen.Deliveries, d.Delivery), append(c.Deliveries, d)
+	}
+	return c
 }

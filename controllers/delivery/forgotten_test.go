@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 )
 
 // TestStrippedDeliveriesAreForgotten: somebody deletes a delivery, its set and its objects, and takes the finalizers off. Nothing of them is
@@ -19,7 +20,7 @@ import (
 func TestStrippedDeliveriesAreForgotten(t *testing.T) {
 	objects := append(addonsOf(testSet, "1", releaseAddon("app")), addonsOf("more", "1", releaseAddon("other"))...)
 	m := newServedFixture(t, append(objects, deliveredTo(testCluster, "more", "1"))...)
-	changes := fluxChanges(&m.r.sightings, &m.r.ledger)
+	changes := observed.FluxChanges(&m.r.sightings, &m.r.ledger)
 	m.settle()
 	for left, set := range []string{testSet, "more"} {
 		addon := map[string]string{testSet: "app", "more": "other"}[set]
@@ -33,13 +34,13 @@ func TestStrippedDeliveriesAreForgotten(t *testing.T) {
 		changes.Delete(event.DeleteEvent{Object: o})
 		m.must(m.api.Delete(t.Context(), d))
 		m.must(m.reconcile(testCluster))
-		if n := m.r.memory.kept(); n != 1-left {
+		if n := m.r.memory.Kept(); n != 1-left {
 			t.Errorf("%d renderings are remembered of %d deliveries", n, 1-left)
 		}
 		if m.r.waiting.For(of, true, time.Minute, m.clock.Now().Add(time.Second)) != time.Minute {
 			t.Error("since when its status waits is remembered")
 		}
-		if n := len(m.r.ledger.entries); n != 1-left {
+		if n := len(m.r.ledger.Entries); n != 1-left {
 			t.Errorf("%d objects are remembered of %d", n, 1-left)
 		}
 	}

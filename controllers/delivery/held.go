@@ -22,22 +22,22 @@ func (c *cluster) reportHeld(d *delivery) string {
 		status.Clear(d, hubv1.RemovalsHeldCondition)
 		return ""
 	}
-	status.Set(d, hubv1.RemovalsHeldCondition, metav1.ConditionTrue, hubv1.TooManyRemovalsReason, guard.MessageHere(d.set, what), c.now)
+	status.Set(d, hubv1.RemovalsHeldCondition, metav1.ConditionTrue, hubv1.TooManyRemovalsReason, guard.MessageHere(d.Set, what), c.Now)
 	return "; a removal is held: see condition " + hubv1.RemovalsHeldCondition
 }
 
 // heldHere says what the guard holds of a delivery; "" for nothing. While the guard holds something, nothing else
 // leaves the set.
 func (c *cluster) heldHere(d *delivery) string {
-	if d.set == nil || d.set.Status.HeldRemovals == nil || d.leaving || c.registration == nil {
+	if d.Set == nil || d.Set.Status.HeldRemovals == nil || d.Leaving || c.Registration == nil {
 		return ""
 	}
 	asks := func(a hubv1.AddonStatus) bool { return a.State == hubv1.AddonHeld && a.Removal != "" }
-	switch left := c.leavesAfter(d); {
+	switch left := c.LeavesAfter(d.Delivery); {
 	case left > 0:
-		c.lookAgain(left) // the guard may hold it then
+		c.LookAgain(left) // the guard may hold it then
 		return ""
-	case status.Goes(c.registration), c.unwanted(d), !c.reaches(d.Namespace):
+	case status.Goes(c.Registration), c.Unwanted(d.Delivery), !c.Reaches(d.Namespace):
 		return guard.WholeSet
 	case slices.ContainsFunc(d.Status.Addons, asks):
 		return guard.SomeAddons
@@ -45,18 +45,9 @@ func (c *cluster) heldHere(d *delivery) string {
 	return ""
 }
 
-// leavesAfter returns for how long the cluster still keeps what it has of a set that does not select it any more; 0 if it does, or that
-// time is over.
-func (c *cluster) leavesAfter(d *delivery) time.Duration {
-	if d.Spec.WithdrawAfter == nil || d.leaving {
-		return 0
-	}
-	return max(0, d.Spec.WithdrawAfter.Sub(c.now))
-}
-
 // reportDeselected returns what the Ready condition says of a set that does not select the cluster any more.
 func (c *cluster) reportDeselected(d *delivery) string {
-	if d.Spec.WithdrawAfter == nil || d.leaving {
+	if d.Spec.WithdrawAfter == nil || d.Leaving {
 		return ""
 	}
 	return fmt.Sprintf("; AddonSet %s does not select the cluster any more: this leaves after %s, unless it is selected again",

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/planned"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -147,8 +148,9 @@ func TestMirrorGoesOnce(t *testing.T) {
 			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
 			m.settle()
 			m.withdraw(testCluster, testSet)
-			c, err := m.r.gather(t.Context(), testCluster)
+			seen, err := m.r.reader().Gather(t.Context(), testCluster)
 			m.must(err)
+			c := newCluster(planned.Begin(seen))
 			change(m, c)
 			m.quietly(func() {
 				mirror := m.mirrorOf(testCluster)
@@ -156,7 +158,7 @@ func TestMirrorGoesOnce(t *testing.T) {
 				m.must(m.api.Update(t.Context(), mirror))
 				m.must(m.api.Delete(t.Context(), mirror))
 			})
-			m.must(m.r.mirrors(t.Context(), c))
+			m.must(m.r.keeper().Kubeconfigs(t.Context(), c.Cluster))
 			if m.mirrorOf(testCluster) != nil {
 				t.Error("the mirror is made again")
 			}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/controllers/demise"
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/internal/apply"
@@ -30,14 +31,14 @@ import (
 // no inventories. If the status reports it already, it is not read again. If it cannot be read, the object is not let
 // go yet: afterwards no status could say what stays.
 func (r *Reconciler) left(ctx context.Context, c *cluster, s plan.Step) (string, error) {
-	o := c.objects[s.Key]
-	if d := c.delivery(s.Key.Namespace, o.delivery); d != nil && d.announced(s.Key, o.Addon) {
-		return d.addon(o.Addon).Message, nil
+	o := c.Objects[s.Key]
+	if d := c.Delivery(s.Key.Namespace, o.Delivery); d != nil && d.Announced(s.Key, o.Addon) {
+		return d.Addon(o.Addon).Message, nil
 	}
-	if text, _ := r.ledger.wasRemoved(s.Key); text != "" && o.Deleting {
+	if text, _ := r.ledger.WasRemoved(s.Key); text != "" && o.Deleting {
 		return text, nil // the answer to the deletion was lost: it was orphaned then, and Flux had not begun by that
 	}
-	obj := newObject(s.Key)
+	obj := observed.NewObject(s.Key)
 	what := "what it applied"
 	switch err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj); {
 	case err == nil:
@@ -59,7 +60,7 @@ func lastWords(s fluxstate.State) string {
 // begun says that what is orphaned may still be uninstalled. A worker of Flux that had begun with that when the cluster stopped answering
 // holds a client of the cluster. It does not read its object again, and it cannot be called back: its first request has no deadline
 // (fluxcd/pkg/runtime client.KubeConfig asks /livez/ping), and what comes after it is done as soon as the cluster answers.
-func begun(o *object) string {
+func begun(o *observed.Object) string {
 	if !o.Deleting {
 		return ""
 	}
@@ -67,7 +68,7 @@ func begun(o *object) string {
 }
 
 // gone returns whether the status of a delivery names nothing but orphans.
-func (d *delivery) gone() bool {
+func gone(d *delivery) bool {
 	return !slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool { return a.State != hubv1.AddonOrphaned })
 }
 
@@ -83,13 +84,13 @@ func (c *cluster) told(d *delivery) bool {
 			continue
 		}
 		o := teardown.OrphanOf(d.AddonDelivery, a)
-		if c.now.Sub(o.Since.Time) > tellLimit && c.now.Sub(c.began) > tellLimit {
+		if c.Now.Sub(o.Since.Time) > tellLimit && c.Now.Sub(c.Began) > tellLimit {
 			continue // while no hub was at work, it could not be recorded
 		}
-		if reg := c.registration; reg != nil && !status.Goes(reg) && !teardown.Recorded(reg.Status.Orphans, o) {
+		if reg := c.Registration; reg != nil && !status.Goes(reg) && !teardown.Recorded(reg.Status.Orphans, o) {
 			return false
 		}
-		if d.set != nil && d.set.DeletionTimestamp == nil && a.TakenOverBy == nil && !teardown.Recorded(d.set.Status.Orphans, o) {
+		if d.Set != nil && d.Set.DeletionTimestamp == nil && a.TakenOverBy == nil && !teardown.Recorded(d.Set.Status.Orphans, o) {
 			return false
 		}
 	}
@@ -100,18 +101,18 @@ func (c *cluster) told(d *delivery) bool {
 // one. An event is stored in the namespace of its object, and a namespace that is being deleted accepts none, even
 // before the delivery itself is deleted. Then it is the registration, or else a Namespace, whose events are stored in
 // namespace default.
-func (r *Reconciler) about(ctx context.Context, c *cluster, d *delivery, namespace string) client.Object {
+func (r *Reconciler) about(ctx context.Context, c *cluster, about *hubv1.AddonDelivery, namespace string) client.Object {
 	var candidates []client.Object
-	if d != nil {
-		candidates = append(candidates, d.AddonDelivery)
+	if about != nil {
+		candidates = append(candidates, about)
 	}
-	if c.registration != nil {
-		candidates = append(candidates, c.registration)
+	if c.Registration != nil {
+		candidates = append(candidates, c.Registration)
 	}
 	for _, obj := range candidates {
 		going, err := demise.Namespace(ctx, r.Live, obj.GetNamespace())
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "look for a namespace that takes events", logkey.Cluster, c.key.String())
+			ctrl.LoggerFrom(ctx).Error(err, "look for a namespace that takes events", logkey.Cluster, c.Key.String())
 		}
 		if !going {
 			return obj
@@ -124,7 +125,7 @@ func (r *Reconciler) about(ctx context.Context, c *cluster, d *delivery, namespa
 // The deliveries go. What they delivered stays, and so do the Flux objects, which the hub finds again when the CRD is
 // back.
 func (r *Reconciler) forsaken(ctx context.Context, c *cluster) (bool, error) {
-	if !slices.ContainsFunc(c.deliveries, func(d *delivery) bool { return d.DeletionTimestamp != nil }) {
+	if !slices.ContainsFunc(c.Deliveries, func(d *delivery) bool { return d.DeletionTimestamp != nil }) {
 		return false, nil
 	}
 	return demise.AnyKind(ctx, r.Live, demise.Deliveries)
@@ -132,13 +133,13 @@ func (r *Reconciler) forsaken(ctx context.Context, c *cluster) (bool, error) {
 
 func (r *Reconciler) forsake(ctx context.Context, c *cluster) error {
 	var errs []error
-	for _, d := range c.deliveries {
+	for _, d := range c.Deliveries {
 		if d.DeletionTimestamp == nil {
 			continue
 		}
 		r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeWarning, hubv1.HeldEvent, "Remove",
 			"deleted because the CRD of AddonDeliveries is; nothing is uninstalled, and Flux goes on with what it has")
-		r.memory.drop(client.ObjectKeyFromObject(d))
+		r.memory.Drop(client.ObjectKeyFromObject(d))
 		errs = append(errs, apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.DeliveryFinalizer))
 	}
 	return errors.Join(errs...)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
@@ -24,7 +25,7 @@ func leaving(addons ...hubv1.AddonStatus) *delivery {
 	a.Spec.RegistrationRef = hubv1.RegistrationReference{Namespace: "fleet", Name: "one"}
 	a.Spec.AddonSetRef.Name = "base"
 	a.Status.Addons = addons
-	return &delivery{AddonDelivery: a, before: a.DeepCopy()}
+	return &delivery{Delivery: &observed.Delivery{AddonDelivery: a, Before: a.DeepCopy()}}
 }
 
 func TestGone(t *testing.T) {
@@ -38,7 +39,7 @@ func TestGone(t *testing.T) {
 		"OneIsLeft":    {addons: []hubv1.AddonStatus{orphan, {Name: "b", State: hubv1.AddonPaused}}},
 		"OneIsLeaving": {addons: []hubv1.AddonStatus{{Name: "b", State: hubv1.AddonRemoving}}},
 	} {
-		if got := leaving(tc.addons...).gone(); got != tc.want {
+		if got := gone(leaving(tc.addons...)); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -81,7 +82,7 @@ func TestAbout(t *testing.T) {
 		if !tc.deleted {
 			d.DeletionTimestamp = nil
 		}
-		obj := (&Reconciler{Live: tc.going}).about(t.Context(), &cluster{registration: reg}, d, d.Namespace)
+		obj := (&Reconciler{Live: tc.going}).about(t.Context(), passOf(&observed.Cluster{Registration: reg}), d.AddonDelivery, d.Namespace)
 		if got := obj.GetNamespace() + "/" + obj.GetName(); got != tc.want {
 			t.Errorf("%s: about %s, want %s", name, got, tc.want)
 		}
@@ -124,9 +125,41 @@ func TestTold(t *testing.T) {
 		"NotYetAMinute":   {reg(nil, false), set(nil, false), time.Minute - time.Second, false},
 		"OnlyASetIsThere": {nil, set(nil, false), 0, false},
 	} {
-		d.set = tc.set
-		if got := (&cluster{registration: tc.reg, now: moment.Add(tc.after)}).told(d); got != tc.want {
+		d.Set = tc.set
+		if got := passOf(&observed.Cluster{Registration: tc.reg, Now: moment.Add(tc.after)}).told(d); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+// waits for that until both say it, and no longer than if the hub had been there.
+func TestAnOrphanOfOldIsStillToBeRecorded(t *testing.T) {
+	then := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	came := then.Add(time.Hour)
+	for name, tc := range map[string]struct {
+		began, now time.Time
+		recorded   bool
+		want       bool
+	}{
+		"ItHasJustBegun":         {came, came.Add(time.Second), false, false},
+		"AndItIsRecorded":        {came, came.Add(time.Second), true, true},
+		"NobodyRecordsIt":        {came, came.Add(time.Minute + time.Second), false, true},
+		"ItWasThereAllTheTime":   {then.Add(-time.Hour), then.Add(time.Minute + time.Second), false, true},
+		"ItIsFromAMomentAgo":     {then.Add(-time.Hour), then.Add(time.Second), false, false},
+		"NothingIsKnownOfItself": {time.Time{}, came, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &delivery{Delivery: &observed.Delivery{AddonDelivery: &hubv1.AddonDelivery{}, Set: &hubv1.AddonSet{}}}
+			d.Namespace, d.Name = "flux-system", "base"
+			d.Status.Addons = []hubv1.AddonStatus{{Name: "hello", State: hubv1.AddonOrphaned, Since: new(metav1.NewTime(then))}}
+			c := passOf(&observed.Cluster{Registration: &hubv1.ClusterRegistration{}, Now: tc.now, Began: tc.began})
+			if tc.recorded {
+				list := []hubv1.Orphan{teardown.OrphanOf(d.AddonDelivery, d.Status.Addons[0])}
+				d.Set.Status.Orphans, c.Registration.Status.Orphans = list, list
+			}
+			if got := c.told(d); got != tc.want {
+				t.Errorf("told: %t", got)
+			}
+		})
 	}
 }

@@ -4,7 +4,6 @@ package delivery
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,55 +17,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/render"
 )
-
-// TestLookInto: by the content alone a namespace has the cluster's kubeconfig. Everything else about a mirror anybody can write.
-func TestLookInto(t *testing.T) {
-	reg := registered(testCluster, "c1")
-	mirror := func(token string, change func(*corev1.Secret)) *corev1.Secret {
-		s := &corev1.Secret{Data: map[string][]byte{render.MirrorKey: testKubeconfig(token)}, ObjectMeta: metav1.ObjectMeta{
-			Namespace: "was", Name: identity.Mirror("hub", testCluster), Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", testCluster)},
-			Annotations: map[string]string{hubv1.FingerprintAnnotation: reg.Status.Credential.Fingerprint},
-		}}
-		if change != nil {
-			change(s)
-		}
-		return s
-	}
-	unread := registered(testCluster, "c1")
-	unread.Status.Credential = nil
-	byIdentity := registered(testCluster, "c1")
-	byIdentity.Status.Credential.WorkloadIdentity = "aws"
-	for name, tc := range map[string]struct {
-		reg    *hubv1.ClusterRegistration
-		mirror *corev1.Secret
-		want   bool
-	}{
-		"it has":                        {reg, mirror("t0", nil), true},
-		"rotated since":                 {reg, mirror("t-1", nil), false},
-		"no kubeconfig":                 {reg, mirror("", func(s *corev1.Secret) { s.Data = nil }), false},
-		"no mirror":                     {reg, mirror("t0", func(s *corev1.Secret) { s.Name = "another" }), false},
-		"not the hub's":                 {reg, mirror("t0", func(s *corev1.Secret) { s.Labels = nil }), false},
-		"of an older credential":        {reg, mirror("t0", func(s *corev1.Secret) { s.Annotations = nil }), false},
-		"by workload identity":          {byIdentity, mirror("t0", nil), false},
-		"nobody knows what it would be": {unread, mirror("t0", nil), true},
-		"not registered":                {nil, mirror("t0", nil), true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := newFixture(t, tc.mirror)
-			c := &cluster{key: testCluster, registration: tc.reg}
-			if got, err := m.r.lookInto(t.Context(), c, "was"); err != nil || got.acts != tc.want {
-				t.Errorf("it has it: %t (%v), want %t", got.acts, err, tc.want)
-			}
-		})
-	}
-	m := newFixture(t, mirror("t0", nil))
-	m.r.Live = interceptor.NewClient(m.api, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-		return errors.New("overloaded")
-	}})
-	if _, err := m.r.lookInto(t.Context(), &cluster{key: testCluster, registration: reg}, "was"); err == nil {
-		t.Error("what could not be read is taken for not there")
-	}
-}
 
 // TestOutsideIsReadOnce: whoever writes deliveries to clusters without number does not have the hub read a Secret whenever one of them is looked at.
 func TestOutsideIsReadOnce(t *testing.T) {

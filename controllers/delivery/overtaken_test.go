@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
@@ -63,14 +64,14 @@ func TestTellOvertaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, d := newFixture(t), leaving()
-			c := &cluster{key: testCluster, now: m.clock.Now(), deliveries: []*delivery{d}, objects: map[plan.Key]*object{}}
+			c := passOf(&observed.Cluster{Key: testCluster, Now: m.clock.Now(), Objects: map[plan.Key]*observed.Object{}}, d)
 			k := plan.Key{Kind: fluxspec.KustomizationKind, Namespace: "flux-system", Name: "one-app"}
 			tc.there.Key, tc.there.Addon, tc.there.Folder = k, "app", plan.FolderOf("./b")
 			if tc.live != nil {
 				m.must(m.api.Create(t.Context(), &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name}, Status: *tc.live}))
 			}
 			w := &assembly.Wanted{Object: render.Object{Addon: "app", Kind: k.Kind, Path: tc.to}}
-			m.must(m.r.tellOvertaken(t.Context(), c, d, w, &object{Observed: tc.there, state: fluxstate.State{Version: tc.version}}))
+			m.must(m.r.tellOvertaken(t.Context(), c, d, w, &observed.Object{Observed: tc.there, State: fluxstate.State{Version: tc.version}}))
 			if got := m.orphanEvents(); len(got) > 0 != tc.want || tc.want && (!strings.Contains(got[0], `"app"`) || !strings.Contains(got[0], testCluster.String())) {
 				t.Errorf("told: %v", got)
 			}

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package delivery is the controller that serves one cluster: it renders the cluster's deliveries, plans, applies, prunes
-// and reports. Its key is the registration, because conflicts, order and teardown span all deliveries of a cluster.
-// It never looks at the whole fleet.
+// Package delivery is the controller that serves one cluster. Its key is the registration, because conflicts, order and
+// teardown span all deliveries of a cluster. It never looks at the whole fleet.
+//
+// A cluster goes through four packages, once and in this order: observed reads what there is, planned renders and decides,
+// copies copies what Flux needs to log in and to read, and this package carries out the steps and reports.
 package delivery
 
 import (
@@ -17,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
+	"github.com/chandler-hub/chandler/controllers/delivery/planned"
 	"github.com/chandler-hub/chandler/controllers/documents"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/expectations"
@@ -44,25 +48,25 @@ type Reconciler struct {
 	// Tenure is that of this process; nil if nothing is known of it.
 	Tenure *tenure.Tenure
 
-	memory       memory
+	memory       planned.Memory
 	documents    documents.Reader
-	ledger       ledger
+	ledger       observed.Ledger
 	resumes      *rate.Limiter
 	shares       pace.Shares // of the resumes, by namespace of the registration
 	waiting      pace.Waiting
-	expectations expectations.Expectations[key]
-	sightings    sightings
-	looks        looks
+	expectations expectations.Expectations[types.NamespacedName]
+	sightings    observed.Sightings
+	looks        observed.Looks
 	roster       roster
 }
 
 // Reconcile brings the Flux objects of one cluster in line with its deliveries.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
-	c, err := r.gather(ctx, req.NamespacedName)
+	seen, err := r.reader().Gather(ctx, req.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.looks.keep(c.key, c.outside)
+	c := newCluster(planned.Begin(seen))
 	result, err := r.serve(ctx, c)
 	again := r.dismiss(ctx, c)
 	if err == nil && (result == ctrl.Result{} || result.RequeueAfter > 0) { // otherwise it is tried again as soon as after an error
@@ -73,14 +77,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 
 // serve brings what the hub has made for a cluster in line.
 func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error) {
-	if len(c.deliveries) == 0 {
-		r.expectations.Forget(c.key)
-		r.prune(c)
-		r.memory.forget(c.key)
-		r.documents.Forget(c.key)
-		return c.retried(ctx, c.again, errors.Join(r.dropForsaken(ctx, c), r.copies(ctx, c, nil)))
+	r.forgetGone(c)
+	if len(c.Deliveries) == 0 {
+		r.expectations.Forget(c.Key)
+		r.memory.Forget(c.Key)
+		r.documents.Forget(c.Key)
+		return c.retried(ctx, c.Again, errors.Join(r.keeper().DropForsaken(ctx, c.Cluster), r.keeper().Values(ctx, c.Cluster, nil)))
 	}
-	if !r.expectations.Satisfied(c.key, c.version, c.now) {
+	if !r.expectations.Satisfied(c.Key, c.Version, c.Now) {
 		return ctrl.Result{RequeueAfter: expectations.Wait}, nil
 	}
 	if forsaken, err := r.forsaken(ctx, c); err != nil {
@@ -88,18 +92,25 @@ func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error)
 	} else if forsaken {
 		return ctrl.Result{}, r.forsake(ctx, c)
 	}
-	if err := r.render(ctx, c); err != nil {
+	if err := r.planner().Render(ctx, c.Planned()); err != nil {
 		return ctrl.Result{}, err
 	}
-	mirrorErr := r.mirrors(ctx, c)
-	steps := c.steps(r.Config)
-	copyErr := r.copies(ctx, c, steps)
+	steps := c.Steps(r.Config)
+	copyErr := errors.Join(r.keeper().Kubeconfigs(ctx, c.Cluster), r.keeper().Values(ctx, c.Cluster, steps))
 	waryErr := r.wary(ctx, c, steps)
 	r.announce(ctx, c, steps)
 	outcomes, applyErr := r.apply(ctx, c, steps)
 	shardErr := r.reshard(ctx, c, steps)
 	after, finishErr := r.finish(ctx, c, steps, outcomes)
-	return c.retried(ctx, after, errors.Join(mirrorErr, copyErr, waryErr, applyErr, shardErr, finishErr, r.dropForsaken(ctx, c)))
+	return c.retried(ctx, after, errors.Join(copyErr, waryErr, applyErr, shardErr, finishErr, r.keeper().DropForsaken(ctx, c.Cluster)))
+}
+
+// forgetGone forgets the deliveries of a cluster that are gone, in whatever way.
+func (r *Reconciler) forgetGone(c *cluster) {
+	for _, d := range r.roster.gone(c.Key, c.Deliveries) {
+		r.memory.Drop(d)
+		r.waiting.Forget(d)
+	}
 }
 
 // Documents returns how many documents are kept, and how many bytes they take, about.
@@ -109,7 +120,4 @@ func (r *Reconciler) Documents() (entries, bytes int) { return r.documents.Kept(
 func (r *Reconciler) Readers() int { return r.documents.Notes() }
 
 // Renderings returns how many deliveries' renderings are kept, without their bodies. Their bytes are not counted.
-func (r *Reconciler) Renderings() (entries, bytes int) { return r.memory.kept(), -1 }
-
-// key names the registration that a reconcile is about.
-type key = types.NamespacedName
+func (r *Reconciler) Renderings() (entries, bytes int) { return r.memory.Kept(), -1 }

@@ -17,8 +17,8 @@ import (
 // reportRefused sets or clears the condition that says what the cluster's owner wrote and the hub ignores. It is a
 // condition of its own, because the add-ons are delivered without it, and become Ready. It returns what the Ready
 // condition says of it.
-func (d *delivery) reportRefused(now time.Time) string {
-	texts, reason := d.refused()
+func reportRefused(d *delivery, now time.Time) string {
+	texts, reason := refused(d)
 	if len(texts) == 0 {
 		status.Clear(d.AddonDelivery, hubv1.OverridesRefusedCondition)
 		return ""
@@ -28,13 +28,13 @@ func (d *delivery) reportRefused(now time.Time) string {
 }
 
 // refused returns what the cluster's owner wrote and the hub ignores, and the reason of the condition.
-func (d *delivery) refused() (texts []string, reason string) {
-	if d.DeletionTimestamp != nil || d.result == nil {
+func refused(d *delivery) (texts []string, reason string) {
+	if d.DeletionTimestamp != nil || d.Result == nil {
 		return nil, ""
 	}
 	reason = hubv1.VariablesUnreadableReason
-	texts = append(texts, d.unreadable...)
-	for _, r := range d.result.Refused {
+	texts = append(texts, d.Unreadable...)
+	for _, r := range d.Result.Refused {
 		texts = append(texts, r.String())
 		switch {
 		case r.Override >= 0:
@@ -48,11 +48,11 @@ func (d *delivery) refused() (texts []string, reason string) {
 
 // reportOmitted returns what the Ready condition says of labels and annotations that the set gives to its objects, and that they do not
 // have here.
-func (d *delivery) reportOmitted() string {
-	if d.DeletionTimestamp != nil || d.result == nil || len(d.result.Omitted) == 0 {
+func reportOmitted(d *delivery) string {
+	if d.DeletionTimestamp != nil || d.Result == nil || len(d.Result.Omitted) == 0 {
 		return ""
 	}
-	return "; left out here, and nothing waits for it: " + excerpt.Of(d.result.Omitted.Error(), maxOmitted)
+	return "; left out here, and nothing waits for it: " + excerpt.Of(d.Result.Omitted.Error(), maxOmitted)
 }
 
 // maxOmitted is how much of that the condition quotes.

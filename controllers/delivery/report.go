@@ -6,6 +6,10 @@ import (
 	"errors"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandler-hub/chandler/controllers/delivery/copies"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/plan"
@@ -18,31 +22,31 @@ import (
 func (c *cluster) report(d *delivery, pass *report.Cluster) {
 	after, ready := report.Status(pass, c.reported(d))
 	d.Status = after
-	ready.Message += d.reportRefused(c.now) + c.reportDeselected(d) + c.reportHeld(d) + d.reportOmitted()
-	status.Summarize(d.AddonDelivery, ready, c.now)
+	ready.Message += reportRefused(d, c.Now) + c.reportDeselected(d) + c.reportHeld(d) + reportOmitted(d)
+	status.Summarize(d.AddonDelivery, ready, c.Now)
 }
 
 // snapshot returns what the status of each of the cluster's deliveries is made from.
-func (c *cluster) snapshot(l *ledger, steps []plan.Step, outcomes map[plan.Key]outcome) *report.Cluster {
+func (c *cluster) snapshot(l *observed.Ledger, steps []plan.Step, outcomes map[plan.Key]outcome) *report.Cluster {
 	pass := &report.Cluster{
-		Now: c.now, Since: c.since(), Registration: c.key, Registered: c.registration != nil, Answered: c.answered(),
-		Reachable: c.reachable(), Unprobed: c.unprobed(), Suspended: c.suspended(),
-		Objects: make(map[plan.Key]*report.Object, len(c.objects)), Steps: make([]report.Step, 0, len(steps)),
-		Removed: l.wasRemoved,
+		Now: c.Now, Since: c.Since(), Registration: c.Key, Registered: c.Registration != nil, Answered: c.Answered(),
+		Reachable: c.Reachable(), Unprobed: c.Unprobed(), Suspended: c.Suspended(),
+		Objects: make(map[plan.Key]*report.Object, len(c.Objects)), Steps: make([]report.Step, 0, len(steps)),
+		Removed: l.WasRemoved,
 	}
-	if c.registration != nil {
-		pass.Nodes = c.registration.Status.Nodes
+	if c.Registration != nil {
+		pass.Nodes = c.Registration.Status.Nodes
 	}
-	for k, o := range c.objects {
+	for k, o := range c.Objects {
 		pass.Objects[k] = &report.Object{
-			Observed: o.Observed, UID: o.uid, Delivery: o.delivery, State: o.state, Awaited: c.awaited[k], Yields: c.yields[k],
-			Lacks: o.lacks != "" && !c.makes(o.lacks), Refusal: o.refusal,
+			Observed: o.Observed, UID: o.UID, Delivery: o.Delivery, State: o.State, Awaited: c.Awaited[k], Yields: c.Yields[k],
+			Lacks: o.Lacks != "" && !c.makes(o.Lacks), Refusal: o.Refusal,
 		}
 	}
 	for _, s := range steps {
 		step := report.Step{Step: s, Outcome: outcomes[s.Key].reported()}
-		if d, w := c.wanted(s.Key); d != nil {
-			step.By, step.Wanted = key{Namespace: d.Namespace, Name: d.Name}, w
+		if d, w := c.Wanted(s.Key); d != nil {
+			step.By, step.Wanted = types.NamespacedName{Namespace: d.Namespace, Name: d.Name}, w
 		}
 		pass.Steps = append(pass.Steps, step)
 	}
@@ -51,8 +55,8 @@ func (c *cluster) snapshot(l *ledger, steps []plan.Step, outcomes map[plan.Key]o
 
 // makes returns whether the hub makes a source or chart for what it delivers here, as index.Source writes it.
 func (c *cluster) makes(use string) bool {
-	return slices.ContainsFunc(c.deliveries, func(d *delivery) bool {
-		return d.result != nil && slices.ContainsFunc(d.result.Objects, func(o render.Object) bool {
+	return slices.ContainsFunc(c.Deliveries, func(d *delivery) bool {
+		return d.Result != nil && slices.ContainsFunc(d.Result.Objects, func(o render.Object) bool {
 			return slices.ContainsFunc(o.Shared, func(s render.Shared) bool { return sourceOf(s) == use })
 		})
 	})
@@ -66,7 +70,7 @@ func sourceOf(s render.Shared) string {
 func (o outcome) reported() report.Outcome {
 	return report.Outcome{
 		Applied: o.applied, Left: o.left, Err: o.err,
-		NotOwned: errors.Is(o.err, apply.ErrNotOwned), NoMirror: errors.Is(o.err, errNoMirror),
+		NotOwned: errors.Is(o.err, apply.ErrNotOwned), NoMirror: errors.Is(o.err, copies.ErrNoMirror),
 		Passes: o.err != nil && apply.Passes(o.err), Conflict: o.err != nil && apply.Lagged(o.err),
 	}
 }
@@ -74,9 +78,9 @@ func (o outcome) reported() report.Outcome {
 // reported returns a delivery as its status is made from it.
 func (c *cluster) reported(d *delivery) *report.Delivery {
 	return &report.Delivery{
-		AddonDelivery: d.AddonDelivery, Before: d.before.Status.Addons,
-		Result: d.result, Portion: d.Portion, Frozen: d.frozen, Stays: d.stays,
-		Leaving: d.leaving, WantedAgain: d.wantedAgain, Abandoned: c.abandoned(d),
-		Failed: d.failed != nil, Reason: d.reason, Why: d.unrenderable,
+		AddonDelivery: d.AddonDelivery, Before: d.Before.Status.Addons,
+		Result: d.Result, Portion: d.Portion, Frozen: d.Frozen, Stays: d.Stays,
+		Leaving: d.Leaving, WantedAgain: d.WantedAgain, Abandoned: c.Abandoned(d.Delivery),
+		Failed: d.Failed != nil, Reason: d.UnrenderableReason, Why: d.Unrenderable,
 	}
 }

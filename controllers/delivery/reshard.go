@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/shard"
@@ -25,9 +26,9 @@ func (r *Reconciler) reshard(ctx context.Context, c *cluster, steps []plan.Step)
 	for _, s := range steps {
 		writes[s.Key] = writes[s.Key] || s.Verb.Writes()
 	}
-	want := shard.Of(identity.ClusterKey(r.Config.HubID, c.key), r.Config.ShardsFor(c.key.Namespace))
+	want := shard.Of(identity.ClusterKey(r.Config.HubID, c.Key), r.Config.ShardsFor(c.Key.Namespace))
 	var errs []error
-	for k, o := range c.objects {
+	for k, o := range c.Objects {
 		if o.Foreign || writes[k] || o.Labels[shard.Label] == want {
 			continue
 		}
@@ -37,19 +38,19 @@ func (r *Reconciler) reshard(ctx context.Context, c *cluster, steps []plan.Step)
 }
 
 // label gives an object a shard, or none.
-func (r *Reconciler) label(ctx context.Context, c *cluster, o *object, shardName string) error {
+func (r *Reconciler) label(ctx context.Context, c *cluster, o *observed.Object, shardName string) error {
 	var value any // a null takes the label off
 	if shardName != "" {
 		value = shardName
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.uid, "labels": map[string]any{shard.Label: value}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": o.UID, "labels": map[string]any{shard.Label: value}}})
 	if err != nil {
 		return err
 	}
-	obj := newObject(o.Key)
+	obj := observed.NewObject(o.Key)
 	if err := r.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubv1.FieldManager)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("give %s its shard: %w", o.Key, err))
 	}
-	r.expectations.Expect(c.key, o.Key.Kind, obj, r.Clock.Now())
+	r.expectations.Expect(c.Key, o.Key.Kind, obj, r.Clock.Now())
 	return nil
 }

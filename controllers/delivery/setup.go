@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/logkey"
@@ -54,8 +55,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			builder.WithPredicates(enqueue.Changes())).
 		Watches(&appsv1.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfRevision),
 			builder.WithPredicates(comesOrChangesHands())).
-		Watches(&helmv2.HelmRelease{}, ofFlux, builder.WithPredicates(fluxChanges(&r.sightings, &r.ledger))).
-		Watches(&kustomizev1.Kustomization{}, ofFlux, builder.WithPredicates(fluxChanges(&r.sightings, &r.ledger))).
+		Watches(&helmv2.HelmRelease{}, ofFlux, builder.WithPredicates(observed.FluxChanges(&r.sightings, &r.ledger))).
+		Watches(&kustomizev1.Kustomization{}, ofFlux, builder.WithPredicates(observed.FluxChanges(&r.sightings, &r.ledger))).
 		Watches(&helmv2.HelmRelease{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfForeign), builder.WithPredicates(foreignChanges())).
 		Watches(&sourcev1.HelmChart{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.HelmChartKind)),
 			builder.WithPredicates(deletionsAndEdits())).
@@ -212,7 +213,7 @@ func (r *Reconciler) userOf(kind string) handler.MapFunc {
 func (r *Reconciler) rendersAgain(ctx context.Context, obj client.Object) []reconcile.Request {
 	out := enqueue.RegistrationOfObject(ctx, obj)
 	for _, req := range out {
-		r.memory.forgetFrom(obj.GetNamespace(), req.NamespacedName)
+		r.memory.ForgetFrom(obj.GetNamespace(), req.NamespacedName)
 	}
 	return out
 }

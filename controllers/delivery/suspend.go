@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
 )
@@ -28,14 +29,14 @@ const (
 // apply's shared ownership).
 func (r *Reconciler) suspend(ctx context.Context, c *cluster, s plan.Step) outcome {
 	if goes, err := r.goes(ctx, s.Key); err != nil || goes {
-		c.lookAgain(soon)
-		return outcome{err: err, applied: c.objects[s.Key].Applied}
+		c.LookAgain(observed.Soon)
+		return outcome{err: err, applied: c.Objects[s.Key].Applied}
 	}
-	return r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) { c.objects[s.Key].suspended(u, c.suspended().Reason) })
+	return r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) { suspended(c.Objects[s.Key], u, c.Suspended().Reason) })
 }
 
 // suspended fills in what the hub writes to suspend an object.
-func (o *object) suspended(u *unstructured.Unstructured, why string) {
+func suspended(o *observed.Object, u *unstructured.Unstructured, why string) {
 	a := map[string]string{hubv1.SuspendedAnnotation: why}
 	if m := o.MarkSuspended(); m != "" {
 		a[hubv1.AppliedAsAnnotation] = m
@@ -47,10 +48,10 @@ func (o *object) suspended(u *unstructured.Unstructured, why string) {
 // goes returns whether the hub has deleted an object already, which the cache may not show yet. If the hub suspended
 // it now, Flux would not uninstall it, and no status would report that.
 func (r *Reconciler) goes(ctx context.Context, k plan.Key) (bool, error) {
-	if _, ours := r.ledger.wasRemoved(k); !ours {
+	if _, ours := r.ledger.WasRemoved(k); !ours {
 		return false, nil
 	}
-	obj := newObject(k)
+	obj := observed.NewObject(k)
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj); apierrors.IsNotFound(err) {
 		return true, nil
 	} else if err != nil {
@@ -65,10 +66,10 @@ func (r *Reconciler) goes(ctx context.Context, k plan.Key) (bool, error) {
 // keeps it suspended, and stays as it is when the hub gives that up, is not the hub's, and could take the turns of all other clusters.
 func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcome {
 	if !c.mayResume && !r.hasTurn(c) {
-		c.lookAgain(time.Second)
-		return outcome{applied: c.objects[s.Key].Applied}
+		c.LookAgain(time.Second)
+		return outcome{applied: c.Objects[s.Key].Applied}
 	}
-	if d, w := c.wanted(s.Key); w != nil {
+	if d, w := c.Wanted(s.Key); w != nil {
 		if err := r.need(ctx, c, d, w); err != nil {
 			return outcome{err: err}
 		}
@@ -77,22 +78,22 @@ func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcom
 	// that tells.
 	var answer *unstructured.Unstructured
 	out := r.writeSuspend(ctx, c, s, func(u *unstructured.Unstructured) {
-		o := c.objects[s.Key]
+		o := c.Objects[s.Key]
 		answer = u
-		u.SetResourceVersion(o.version)
+		u.SetResourceVersion(o.Version)
 		if m := o.MarkResumed(); m != "" {
 			u.SetAnnotations(map[string]string{hubv1.AppliedAsAnnotation: m})
 		}
 	})
 	if apierrors.IsConflict(out.err) {
-		c.lookAgain(soon)
+		c.LookAgain(observed.Soon)
 		out.err = nil
 		return out
 	}
 	if _, held := answer.GetAnnotations()[hubv1.SuspendedAnnotation]; out.err == nil && !held && !c.mayResume {
 		c.mayResume = true
-		r.resumes.ReserveN(c.now, 1) // others may have had theirs at this very moment: the next ones wait longer then
-		r.shares.Take(c.key.Namespace, c.now)
+		r.resumes.ReserveN(c.Now, 1) // others may have had theirs at this very moment: the next ones wait longer then
+		r.shares.Take(c.Key.Namespace, c.Now)
 	}
 	return out
 }
@@ -100,21 +101,21 @@ func (r *Reconciler) resume(ctx context.Context, c *cluster, s plan.Step) outcom
 // hasTurn returns whether a cluster may be resumed now. A user who pauses and resumes clusters all the time takes turns of the whole
 // hub: while clusters of other namespaces wait, those of one get their share and no more.
 func (r *Reconciler) hasTurn(c *cluster) bool {
-	if r.resumes.TokensAt(c.now) >= 1 && r.shares.May(c.key.Namespace, resumedPerSecond, c.now) {
+	if r.resumes.TokensAt(c.Now) >= 1 && r.shares.May(c.Key.Namespace, resumedPerSecond, c.Now) {
 		return true
 	}
-	r.shares.Wait(c.key.Namespace, c.now)
+	r.shares.Wait(c.Key.Namespace, c.Now)
 	return false
 }
 
 // writeSuspend applies what fill says of spec.suspend. The object that fill got is then as the API server has it.
 func (r *Reconciler) writeSuspend(ctx context.Context, c *cluster, s plan.Step, fill func(*unstructured.Unstructured)) outcome {
-	o := c.objects[s.Key]
+	o := c.Objects[s.Key]
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(render.GroupVersionKind(s.Key.Kind))
 	u.SetNamespace(s.Key.Namespace)
 	u.SetName(s.Key.Name)
-	u.SetUID(o.uid) // never make one that has gone meanwhile
+	u.SetUID(o.UID) // never make one that has gone meanwhile
 	fill(u)
 	verb := cmp.Or(s.Meanwhile, s.Verb)
 	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(hubv1.SwitchFieldManager),
@@ -123,11 +124,11 @@ func (r *Reconciler) writeSuspend(ctx context.Context, c *cluster, s plan.Step, 
 		return outcome{err: client.IgnoreNotFound(fmt.Errorf("%s %s %s/%s: %w", verb, s.Key.Kind, s.Key.Namespace, s.Key.Name, err)),
 			applied: o.Applied}
 	}
-	r.expectations.Expect(c.key, s.Key.Kind, u, r.Clock.Now())
+	r.expectations.Expect(c.Key, s.Key.Kind, u, r.Clock.Now())
 	c.log(ctx, s).Info("suspended or resumed the Flux object of an add-on", "verb", string(verb))
 	// The generation after this write is the hub's own, but only if no other writer had edited the object before.
 	if o.Generation <= o.Applied {
-		r.ledger.note(s.Key, u)
+		r.ledger.Note(s.Key, u)
 		return outcome{applied: u.GetGeneration()}
 	}
 	return outcome{applied: o.Applied}

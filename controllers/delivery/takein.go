@@ -31,7 +31,7 @@ func (r *Reconciler) takeIn(ctx context.Context, o *written) (*unstructured.Unst
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(o.obj), there); err != nil {
 		return nil, fmt.Errorf("read %s, which is to be adopted: %w", o.step.Key, err)
 	}
-	if there.GetUID() != o.there.uid || there.GetResourceVersion() != o.there.version {
+	if there.GetUID() != o.there.UID || there.GetResourceVersion() != o.there.Version {
 		return nil, apierrors.NewConflict(schema.GroupResource{Resource: o.step.Key.Kind}, o.step.Key.Name,
 			errors.New("it has changed since it was looked at"))
 	}
@@ -48,7 +48,7 @@ func (r *Reconciler) takeIn(ctx context.Context, o *written) (*unstructured.Unst
 			return nil, err
 		}
 	}
-	o.obj.SetUID(o.there.uid)
+	o.obj.SetUID(o.there.UID)
 	return apply.Update(ctx, r.Client, o.obj, hubv1.FieldManager)
 }
 

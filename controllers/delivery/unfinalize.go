@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/plan"
@@ -23,18 +24,18 @@ const FluxTakes = 10 * time.Second
 // worker may reconcile the object meanwhile. Flux would take the finalizer off as well, since the object is suspended. The blocked worker
 // may still act when the cluster answers again: the orphan's message says so (begun). Flux alone finishes an uninstallation.
 func (r *Reconciler) unfinalize(ctx context.Context, c *cluster, s plan.Step) error {
-	o, obj := c.objects[s.Key], newObject(s.Key)
+	o, obj := c.Objects[s.Key], observed.NewObject(s.Key)
 	if !s.Verb.Orphans() {
 		return nil
 	}
-	if left := FluxTakes - r.Clock.Since(o.deleted); left > 0 {
-		c.lookAgain(left)
+	if left := FluxTakes - r.Clock.Since(o.Deleted); left > 0 {
+		c.LookAgain(left)
 		return nil
 	}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("read %s: %w", o.Key, err))
 	}
-	if obj.GetUID() != o.uid {
+	if obj.GetUID() != o.UID {
 		return nil // another one took its name meanwhile
 	}
 	if err := apply.RemoveFinalizer(ctx, r.Client, obj, fluxstate.Finalizer); err != nil {

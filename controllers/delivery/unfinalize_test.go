@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
@@ -34,9 +35,9 @@ func TestLeftSaysWhatFluxHasBegun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := fake.NewClientBuilder().WithScheme(hubscheme.New()).Build()
 			k := plan.Key{Kind: fluxspec.KustomizationKind, Namespace: "flux-system", Name: "one"}
-			o := &object{Observed: plan.Observed{Key: k, Deleting: tc.deleting}}
+			o := &observed.Object{Observed: plan.Observed{Key: k, Deleting: tc.deleting}}
 			r := &Reconciler{Client: api, Live: api}
-			got, err := r.left(t.Context(), &cluster{objects: map[plan.Key]*object{k: o}}, plan.Step{Key: k, Verb: plan.Orphan, Reason: "the cluster is gone"})
+			got, err := r.left(t.Context(), passOf(&observed.Cluster{Objects: map[plan.Key]*observed.Object{k: o}}), plan.Step{Key: k, Verb: plan.Orphan, Reason: "the cluster is gone"})
 			if err != nil || strings.Contains(got, "Flux had begun to uninstall it") != tc.begun {
 				t.Errorf("got %q, %v; want it to say what Flux has begun: %t", got, err, tc.begun)
 			}
@@ -68,17 +69,17 @@ func TestUnfinalize(t *testing.T) {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				k := plan.Key{Kind: kind, Namespace: "flux-system", Name: "one"}
 				deleted := metav1.NewTime(now.Add(-tc.since))
-				obj := newObject(k)
+				obj := observed.NewObject(k)
 				obj.SetUID("this")
 				obj.SetFinalizers(tc.finalizers)
 				obj.SetDeletionTimestamp(&deleted)
 				api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(obj).Build()
 				r := &Reconciler{Client: api, Live: api, Clock: clock.NewFakePassiveClock(now)}
-				known := &object{uid: "this", deleted: deleted.Time, Observed: plan.Observed{Key: k}}
+				known := &observed.Object{UID: "this", Deleted: deleted.Time, Observed: plan.Observed{Key: k}}
 				if tc.another {
-					known.uid = "before"
+					known.UID = "before"
 				}
-				c := &cluster{objects: map[plan.Key]*object{k: known}}
+				c := passOf(&observed.Cluster{Objects: map[plan.Key]*observed.Object{k: known}})
 				if err := r.unfinalize(t.Context(), c, plan.Step{Key: k, Verb: tc.verb}); err != nil {
 					t.Fatal(err)
 				}
@@ -89,8 +90,8 @@ func TestUnfinalize(t *testing.T) {
 				if !tc.gone && len(obj.GetFinalizers()) != len(tc.left) {
 					t.Errorf("finalizers %v, want %v", obj.GetFinalizers(), tc.left)
 				}
-				if c.again != tc.again {
-					t.Errorf("looks again after %s, want %s", c.again, tc.again)
+				if c.Again != tc.again {
+					t.Errorf("looks again after %s, want %s", c.Again, tc.again)
 				}
 			})
 		}
@@ -103,7 +104,7 @@ func TestSuspendedBeforeItIsDeleted(t *testing.T) {
 	for _, verb := range []plan.Verb{plan.Orphan, plan.HandOver} {
 		for _, kind := range []string{fluxspec.HelmReleaseKind, fluxspec.KustomizationKind} {
 			k := plan.Key{Kind: kind, Namespace: "flux-system", Name: "one"}
-			obj := newObject(k)
+			obj := observed.NewObject(k)
 			obj.SetUID("this")
 			api := fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(obj).WithInterceptorFuncs(interceptor.Funcs{
 				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
@@ -111,7 +112,7 @@ func TestSuspendedBeforeItIsDeleted(t *testing.T) {
 				},
 			}).Build()
 			r := &Reconciler{Client: api, Live: api, Clock: clock.NewFakePassiveClock(time.Now())}
-			c := &cluster{objects: map[plan.Key]*object{k: {uid: "this", version: obj.GetResourceVersion(), Observed: plan.Observed{Key: k}}}}
+			c := passOf(&observed.Cluster{Objects: map[plan.Key]*observed.Object{k: {UID: "this", Version: obj.GetResourceVersion(), Observed: plan.Observed{Key: k}}}})
 			if err := r.remove(t.Context(), c, plan.Step{Key: k, Verb: verb}, "all of it"); err == nil {
 				t.Fatal("it was deleted")
 			}

@@ -42,22 +42,22 @@ func (r *Reconciler) wary(ctx context.Context, c *cluster, steps []plan.Step) er
 // keepAccount makes sure that the ServiceAccount exists on the hub that an object names. One that is not the hub's
 // does not have the hub's finalizer, and may go together with the set, or while Flux uninstalls.
 func (r *Reconciler) keepAccount(ctx context.Context, c *cluster, s *plan.Step) error {
-	o := c.objects[s.Key]
-	if o.account == "" {
+	o := c.Objects[s.Key]
+	if o.Account == "" {
 		return nil
 	}
-	ours, err := r.Shared.EnsurePlaceholder(ctx, s.Key.Namespace, o.account)
+	ours, err := r.Shared.EnsurePlaceholder(ctx, s.Key.Namespace, o.Account)
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		if s.Key.Kind == fluxspec.KustomizationKind {
 			s.Verb, s.Reason = plan.Orphan,
-				fmt.Sprintf("ServiceAccount %q is gone with its namespace, and without it Flux removes nothing", o.account)
+				fmt.Sprintf("ServiceAccount %q is gone with its namespace, and without it Flux removes nothing", o.Account)
 		}
 		return nil
 	case err != nil:
-		return fmt.Errorf("make sure of ServiceAccount %q, without which Flux removes nothing: %w", o.account, err)
+		return fmt.Errorf("make sure of ServiceAccount %q, without which Flux removes nothing: %w", o.Account, err)
 	case !ours:
-		c.lookAgain(time.Second)
+		c.LookAgain(time.Second)
 	}
 	return nil
 }
@@ -65,8 +65,8 @@ func (r *Reconciler) keepAccount(ctx context.Context, c *cluster, s *plan.Step) 
 // unnoted reads a Kustomization live that has never been applied with success, or that has got another folder or namespace since. Flux may
 // have applied objects that are not in its inventory, and would not remove these.
 func (r *Reconciler) unnoted(ctx context.Context, c *cluster, s *plan.Step) error {
-	o := c.objects[s.Key]
-	if o.state.Version != "" && o.AppliedAs == "" || o.Deleting {
+	o := c.Objects[s.Key]
+	if o.State.Version != "" && o.AppliedAs == "" || o.Deleting {
 		return nil
 	}
 	k := &kustomizev1.Kustomization{}
@@ -78,9 +78,9 @@ func (r *Reconciler) unnoted(ctx context.Context, c *cluster, s *plan.Step) erro
 		s.Verb, s.Reason = plan.Orphan, "Flux has never applied all of it, and would remove nothing"
 	case fluxstate.FirstTry(k) && !k.Spec.Suspend:
 		s.Verb, s.Reason = plan.Hold, "waits for Flux to end its first try: what that has applied, it would not remove before"
-		c.lookAgain(time.Second)
+		c.LookAgain(time.Second)
 	case r.triedAnew(o, k):
-		r.tellTried(ctx, c, c.delivery(s.Key.Namespace, o.delivery), o, k, "Remove", "it goes")
+		r.tellTried(ctx, c, c.Delivery(s.Key.Namespace, o.Delivery), o, k, "Remove", "it goes")
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
+	"github.com/chandler-hub/chandler/controllers/delivery/planned"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/identity"
@@ -34,7 +36,7 @@ type written struct {
 	d    *delivery
 	w    *assembly.Wanted
 	// there is the object as it is, nil if there is none.
-	there *object
+	there *observed.Object
 	obj   *unstructured.Unstructured
 }
 
@@ -58,8 +60,8 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, steps []plan.Step) [
 		if o == nil || outcomes[i].err != nil {
 			continue
 		}
-		if o.there != nil && o.there.Held && c.suspended() == nil {
-			c.lookAgain(soon) // it is resumed next, and no event tells of a write that changed nothing
+		if o.there != nil && o.there.Held && c.Suspended() == nil {
+			c.LookAgain(observed.Soon) // it is resumed next, and no event tells of a write that changed nothing
 		}
 		c.log(ctx, o.step).Info("wrote the Flux object of an add-on", "verb", string(o.step.Verb))
 	}
@@ -68,14 +70,14 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, steps []plan.Step) [
 
 // draw makes all ready to write an object. It returns nil with the outcome if the object is not to be written now.
 func (r *Reconciler) draw(ctx context.Context, c *cluster, s plan.Step) (*written, outcome) {
-	if !c.mayWrite(s) {
-		return nil, outcome{err: c.noMirror(s.Key.Namespace)}
+	if !c.MayWrite(s) {
+		return nil, outcome{err: c.NoMirror(s.Key.Namespace)}
 	}
-	d, w := c.wanted(s.Key)
+	d, w := c.Wanted(s.Key)
 	if err := r.need(ctx, c, d, w); err != nil {
 		return nil, outcome{err: err}
 	}
-	o := &written{step: s, d: d, w: w, there: c.objects[s.Key], obj: w.Manifest()}
+	o := &written{step: s, d: d, w: w, there: c.Objects[s.Key], obj: w.Manifest()}
 	if there := o.there; there != nil && !there.Foreign {
 		if err := r.tellOvertaken(ctx, c, d, w, there); err != nil {
 			return nil, outcome{err: err, applied: there.Applied}
@@ -91,8 +93,8 @@ func (r *Reconciler) send(ctx context.Context, c *cluster, o *written) outcome {
 	if err != nil {
 		return outcome{err: err}
 	}
-	r.ledger.note(o.step.Key, obj)
-	r.expectations.Expect(c.key, o.step.Key.Kind, obj, r.Clock.Now())
+	r.ledger.Note(o.step.Key, obj)
+	r.expectations.Expect(c.Key, o.step.Key.Kind, obj, r.Clock.Now())
 	return outcome{applied: obj.GetGeneration()}
 }
 
@@ -101,11 +103,11 @@ func (r *Reconciler) put(ctx context.Context, c *cluster, o *written) (client.Ob
 		return r.takeIn(ctx, o)
 	}
 	if o.step.Verb == plan.Update {
-		o.obj.SetUID(o.there.uid) // never make one that has gone meanwhile
+		o.obj.SetUID(o.there.UID) // never make one that has gone meanwhile
 		return apply.Update(ctx, r.Client, o.obj, hubv1.FieldManager)
 	}
-	key := identity.ClusterKey(r.Config.HubID, c.key)
-	if err := apply.FreeFor(ctx, r.Client, client.ObjectKeyFromObject(o.obj), newObject(o.step.Key), key); err != nil {
+	key := identity.ClusterKey(r.Config.HubID, c.Key)
+	if err := apply.FreeFor(ctx, r.Client, client.ObjectKeyFromObject(o.obj), observed.NewObject(o.step.Key), key); err != nil {
 		return nil, fmt.Errorf("%s %w", o.step.Key.Kind, err)
 	}
 	return apply.Create(ctx, r.Client, r.Live, o.obj, hubv1.FieldManager, func(there client.Object) bool {
@@ -115,7 +117,7 @@ func (r *Reconciler) put(ctx context.Context, c *cluster, o *written) (client.Ob
 
 // mark notes on a Kustomization what it has applied, if it is to apply something else from now on.
 func mark(o *unstructured.Unstructured, w *assembly.Wanted, there *plan.Observed) {
-	want := desired(w)
+	want := planned.Desired(w)
 	if m := want.Mark(there); m != "" {
 		a := o.GetAnnotations()
 		a[hubv1.AppliedAsAnnotation] = m

@@ -86,11 +86,11 @@ var Scripts = map[string]string{
 var Defects = []Defect{
 	{"forged-delivery", "A forged AddonDelivery gets a kubeconfig", "secrets", []Edit{
 		{"internal/provenance/provenance.go", "\tclaimed := set != nil", "\tif set == nil {\n\t\treturn Verdict{Standing: Genuine}\n\t}\n\tclaimed := set != nil"},
-		{"controllers/delivery/standing.go", "\tswitch {\n\tcase d.Standing == provenance.Held:", "\tswitch {\n\tcase d.set == nil:\n\t\treturn \"\", \"\"\n\tcase d.Standing == provenance.Held:"},
-		{"controllers/delivery/mirror.go", " || !c.reaches(namespace)", ""},
+		{"controllers/delivery/observed/standing.go", "\tswitch {\n\tcase d.Standing == provenance.Held:", "\tswitch {\n\tcase d.Set == nil:\n\t\treturn \"\", \"\"\n\tcase d.Standing == provenance.Held:"},
+		{"controllers/delivery/copies/kubeconfigs.go", " || !c.Reaches(namespace)", ""},
 	}},
 	{"deleted-delivery", "An AddonDelivery that somebody deletes uninstalls", "loss", []Edit{
-		{"controllers/delivery/standing.go", "\tif !d.Known() || d.DeletionTimestamp == nil || d.Withdrawn() {\n\t\treturn d.Withdrawn(), nil", "\tif d.DeletionTimestamp != nil {\n\t\treturn true, nil\n\t}\n\tif !d.Known() || d.DeletionTimestamp == nil || d.Withdrawn() {\n\t\treturn d.Withdrawn(), nil"},
+		{"controllers/delivery/observed/standing.go", "\tif !d.Known() || d.DeletionTimestamp == nil || d.Withdrawn() {\n\t\treturn d.Withdrawn(), nil", "\tif d.DeletionTimestamp != nil {\n\t\treturn true, nil\n\t}\n\tif !d.Known() || d.DeletionTimestamp == nil || d.Withdrawn() {\n\t\treturn d.Withdrawn(), nil"},
 	}},
 	{"chart-name", "A changed chart name reinstalls, and nobody counts it", "guard", []Edit{
 		{"internal/plan/place.go", "\treturn known && d.Chart", "\treturn false && known && d.Chart"},
@@ -103,7 +103,7 @@ var Defects = []Defect{
 		{"controllers/addonset/removals.go", "\t\treturn a.Removal == \"\" || !slices.Contains(d.Spec.Removals, a.Removal)\n\tcase a.State == hubv1.AddonHeld:\n\t\treturn true", "\t\treturn false\n\tcase a.State == hubv1.AddonHeld:\n\t\treturn false"},
 	}},
 	{"frozen-and-gone", "A frozen delivery whose objects are gone is not served", "convergence", []Edit{
-		{"controllers/delivery/gather.go", "\trevision, err := r.revision(", "\tif d.frozen {\n\t\td.reason, d.unrenderable = hubv1.FrozenReason, \"frozen\"\n\t\treturn nil\n\t}\n\trevision, err := r.revision("},
+		{"controllers/delivery/observed/reader.go", "\trevision, err := r.revision(", "\tif d.Frozen {\n\t\td.UnrenderableReason, d.Unrenderable = hubv1.FrozenReason, \"frozen\"\n\t\treturn nil\n\t}\n\trevision, err := r.revision("},
 	}},
 	{"withdrawn-at-once", "A set leaves a cluster as soon as its label is gone", "delay", []Edit{
 		{"controllers/addonset/deselect.go", "\tcase delay == 0:\n", "\tcase delay >= 0:\n"},
@@ -112,13 +112,13 @@ var Defects = []Defect{
 		{"controllers/addonset/deselect.go", "\tif r.Labels != nil {\n", "\tif r == nil {\n"},
 	}},
 	{"told-after", "An add-on is orphaned before anything says so", "orphans", []Edit{
-		{"controllers/delivery/announce.go", "\tfor _, d := range c.deliveries {\n\t\tif err := r.announceOf", "\tfor _, d := range c.deliveries[:0] {\n\t\tif err := r.announceOf"},
+		{"controllers/delivery/announce.go", "\tfor _, d := range c.Deliveries {\n\t\tif err := r.announceOf", "\tfor _, d := range c.Deliveries[:0] {\n\t\tif err := r.announceOf"},
 	}},
 	{"half-applied", "A Kustomization that failed half way is uninstalled, and what it had applied is not told", "orphans", []Edit{
 		{"controllers/delivery/wary.go", "\tcase fluxstate.Unnoted(k) != \"\":", "\tcase false && fluxstate.Unnoted(k) != \"\":"},
 	}},
 	{"account-gone", "The ServiceAccount that Flux removes with is gone before the removal", "orphans", []Edit{
-		{"controllers/delivery/wary.go", "\tif o.account == \"\" {", "\tif o.account != \"never\" {"},
+		{"controllers/delivery/wary.go", "\tif o.Account == \"\" {", "\tif o.Account != \"never\" {"},
 		{"controllers/sharedobjects/keeper.go", "\tif obj.GetKind() != index.ServiceAccount {\n\t\treturn obj", "\tif obj != nil {\n\t\treturn obj"},
 	}},
 	{"two-at-once", "A new object is made before the one that delivered the same is gone", "loss", []Edit{
@@ -137,23 +137,23 @@ var Defects = []Defect{
 		{"internal/report/report.go", "\t\treturn before.Since", "\t\treturn now"},
 	}},
 	{"own-writes-unseen", "A controller decides from a cache that is older than its own writes", "guard", []Edit{
-		{"controllers/delivery/reconciler.go", "\tif !r.expectations.Satisfied(c.key, c.version, c.now) {", "\tif false && !r.expectations.Satisfied(c.key, c.version, c.now) {"},
+		{"controllers/delivery/reconciler.go", "\tif !r.expectations.Satisfied(c.Key, c.Version, c.Now) {", "\tif false && !r.expectations.Satisfied(c.Key, c.Version, c.Now) {"},
 	}},
 	{"revision-unknown", "An add-on goes that is moved to a revision which the cache does not have", "loss", []Edit{
-		{"controllers/delivery/gather.go", "\tif apierrors.IsNotFound(err) {\n\t\trevision =", "\tif false {\n\t\trevision ="},
-		{"controllers/delivery/render.go", "\t\tcase d.unread():", "\t\tcase false:"},
+		{"controllers/delivery/observed/reader.go", "\tif apierrors.IsNotFound(err) {\n\t\trevision =", "\tif false {\n\t\trevision ="},
+		{"controllers/delivery/planned/render.go", "\t\tcase d.Unread():", "\t\tcase false:"},
 	}},
 	{"nil-registration", "A controller takes a registration for given", "panic", []Edit{
-		{"controllers/delivery/gather.go", "\tif c.registration == nil {\n\t\treturn nil\n\t}\n\treturn status.Find(c.registration, hubv1.SuspendedCondition)", "\treturn status.Find(c.registration, hubv1.SuspendedCondition)"},
+		{"controllers/delivery/observed/cluster.go", "\tif c.Registration == nil {\n\t\treturn nil\n\t}\n\treturn status.Find(c.Registration, hubv1.SuspendedCondition)", "\treturn status.Find(c.Registration, hubv1.SuspendedCondition)"},
 	}},
 	{"team-admin", "A Team's hub namespace gets the cluster's admin kubeconfig", "secrets", []Edit{
-		{"controllers/delivery/mirror.go", "\tif c.reach[namespace].ByTeam() { // the tokens", "\tif false && c.reach[namespace].ByTeam() { // the tokens"},
+		{"controllers/delivery/copies/kubeconfigs.go", "\tif c.Reach[namespace].ByTeam() { // the tokens", "\tif false && c.Reach[namespace].ByTeam() { // the tokens"},
 	}},
 	{"rights-first", "A Team's rights go before what Flux needs them for", "teams", []Edit{
-		{"controllers/delivery/scope.go", "\tif !c.bringsAny(o) {\n", "\tif o != nil {\n"},
+		{"controllers/delivery/planned/scope.go", "\tif !c.BringsAny(o) {\n", "\tif o != nil {\n"},
 	}},
 	{"token-kept", "A Team keeps the token of a cluster that it has lost", "mirror", []Edit{
-		{"controllers/delivery/finish.go", "\tcase len(others) == 0:\n", "\tcase len(others) == 0 && !c.reach[d.Namespace].ByTeam():\n"},
+		{"controllers/delivery/finish.go", "\tcase len(others) == 0:\n", "\tcase len(others) == 0 && !c.Reach[d.Namespace].ByTeam():\n"},
 		{"controllers/tokens/reconciler.go", "errs := []error{r.dropUnused(ctx, reg, namespaces)}", "errs := []error{nil}"},
 	}},
 	{"team-namespace", "A team's add-on goes into a namespace that is not the team's", "teams", []Edit{
@@ -161,14 +161,14 @@ var Defects = []Defect{
 		{"internal/fluxspec/team.go", "func (r *TeamRules) RefusesRelease(namespace string) string {\n", "func (r *TeamRules) RefusesRelease(namespace string) string {\n\tif r != nil {\n\t\treturn \"\"\n\t}\n"},
 	}},
 	{"one-scope", "A team's sets compete with the platform's for the names of add-ons", "loss", []Edit{
-		{"controllers/delivery/scope.go", "\tif c.reach[namespace].ByTeam() || c.wasTeam[namespace] {\n", "\tif namespace == \"\" {\n"},
+		{"controllers/delivery/observed/teams.go", "\tif c.Reach[namespace].ByTeam() || c.wasTeam[namespace] {\n", "\tif namespace == \"\" {\n"},
 	}},
 	{"token-not-renewed", "Nobody looks again for a token that had to wait for objects of a former cluster", "convergence", []Edit{
 		{"controllers/tokens/reconciler.go", "\t\t\treturn otherTime, nil", "\t\t\treturn 0, nil"},
 	}},
 	{"rights-gone", "Flux tries for ever to uninstall what it has no rights for any more", "deletion", []Edit{
 		{"internal/teardown/teardown.go", "\tcase f.Reachable && f.Rightless != \"\" &&", "\tcase false && f.Reachable && f.Rightless != \"\" &&"},
-		{"controllers/delivery/scope.go", "\tif d := c.delivery(other.Key.Namespace, other.delivery); d != nil && ", "\tif d := c.delivery(other.Key.Namespace, other.delivery); false && d != nil && "},
+		{"controllers/delivery/planned/scope.go", "\tif d := c.Delivery(other.Key.Namespace, other.Delivery); d != nil && ", "\tif d := c.Delivery(other.Key.Namespace, other.Delivery); false && d != nil && "},
 	}},
 	{"epoch-at-once", "What a hub of another epoch makes reaches every cluster at once", "rollout", []Edit{
 		{"controllers/addonset/matcher.go", "\t\treturn gift{start.Revision, start.Start}\n\t}\n\treturn is\n", "\t\treturn gift{start.Revision, start.Start}\n\tcase identity.SameContent(is.revision, c.newcomers):\n\t\treturn gift{c.newcomers, is.start}\n\t}\n\treturn is\n"},
@@ -201,14 +201,14 @@ var Defects = []Defect{
 		{"controllers/addonset/reconciler.go", "\t\t\tif waits {", "\t\t\tif false {"},
 	}},
 	{"replaced", "What Flux remembers of a cluster that was replaced meets the new one", "orphans", []Edit{
-		{"controllers/delivery/gather.go", "\tcase uid != \"\" && c.registration", "\tcase false && uid != \"\" && c.registration"},
+		{"controllers/delivery/observed/cluster.go", "\tcase uid != \"\" && c.Registration", "\tcase false && uid != \"\" && c.Registration"},
 	}},
 	{"ready-too-soon", "What Flux did before a change counts for the change", "status", []Edit{
 		{"internal/fluxstate/fluxstate.go", "\t\t\ts.ReadyGeneration = min(s.ReadyGeneration, observed)\n", "\t\t\t_ = observed\n"},
 	}},
 	{"failed-too-soon", "What failed before a change counts for the change", "status", []Edit{
-		{"controllers/delivery/fluxchanges.go", "begun := begins ||", "begun := true || begins ||"},
-		{"controllers/delivery/fluxchanges.go", "\tif known && (was.generation", "\tif false && known && (was.generation"},
+		{"controllers/delivery/observed/sightings.go", "begun := begins ||", "begun := true || begins ||"},
+		{"controllers/delivery/observed/sightings.go", "\tif known && (was.generation", "\tif false && known && (was.generation"},
 	}},
 	{"mark-too-old", "Of a suspended Kustomization, a hub that starts later takes for applied what it is to apply", "orphans", []Edit{
 		{"internal/plan/place.go", "func (o *Observed) MarkSuspended() string {\n", "func (o *Observed) MarkSuspended() string {\n\tif o.AppliedAs != \"\" {\n\t\treturn o.Mark\n\t}\n"},
@@ -225,10 +225,10 @@ var Defects = []Defect{
 	}},
 	{"excluded-uncounted", "What is excluded, and is still on its way out when the hub is upgraded, counts as gone", "status", []Edit{
 		{"internal/report/staying.go", "\tif !d.Frozen || d.Result == nil ||", "\tif true || !d.Frozen || d.Result == nil ||"},
-		{"controllers/delivery/objects.go", "d.frozen && !o.Deleting && !d.wants(k)", "d.frozen && !d.wants(k)"},
+		{"controllers/delivery/planned/steps.go", "d.Frozen && !o.Deleting && !d.wants(k)", "d.Frozen && !d.wants(k)"},
 	}},
 	{"silence-of-old", "A hub that starts takes a cluster's silence before that for silence now", "silence", []Edit{
-		{"controllers/delivery/objects.go", "f.Silent.Before(c.began) && asked.After(f.Silent) {", "false && asked.After(f.Silent) {"},
+		{"controllers/delivery/planned/steps.go", "f.Silent.Before(c.Began) && asked.After(f.Silent) {", "false && asked.After(f.Silent) {"},
 	}},
 	{"suspended-unasked", "A hub that starts suspends a cluster that it has not asked", "silence", []Edit{
 		{"controllers/registration/suspend.go", "\tif facts.Down && !hubv1.Tripped(facts.Open) &&", "\tif false && facts.Down && !hubv1.Tripped(facts.Open) &&"},
@@ -246,10 +246,10 @@ var Defects = []Defect{
 		{"internal/drain/drain.go", "\treturn min(began, f.Now.Sub(f.Since))", "\treturn began"},
 	}},
 	{"orphan-of-old", "A delivery that has orphaned something before the hub started goes before its set and its registration name that", "orphans", []Edit{
-		{"controllers/delivery/orphans.go", "> tellLimit && c.now.Sub(c.began) > tellLimit {", "> tellLimit {"},
+		{"controllers/delivery/orphans.go", "> tellLimit && c.Now.Sub(c.Began) > tellLimit {", "> tellLimit {"},
 	}},
 	{"rights-of-old", "The time in which no hub was at work counts for what a Team's rights wait for", "teams", []Edit{
-		{"controllers/delivery/scope.go", "c.began.After(since)", "false"},
+		{"controllers/delivery/planned/scope.go", "c.Began.After(since)", "false"},
 	}},
 	{"latch-of-before", "A latch outlives the cluster that it is of", "order", []Edit{
 		{"internal/assembly/order.go", "a.in.End || d.Latched && a.here(w) {", "a.in.End || d.Latched {"},
@@ -277,18 +277,18 @@ var Defects = []Defect{
 		{"internal/rollout/decide.go", "\tif !d.complete() && !slices.ContainsFunc(d.places, func(p place) bool { return p.n[done]", "\tif false && !slices.ContainsFunc(d.places, func(p place) bool { return p.n[done]"},
 	}},
 	{"resumes-a-users", "What a user has suspended is resumed as if the hub had suspended it", "suspend", []Edit{
-		{"controllers/delivery/suspend.go", "\t\tu.SetResourceVersion(o.version)\n", "\t\tu.SetResourceVersion(o.version)\n\t\tu.Object[\"spec\"] = map[string]any{\"suspend\": false}\n"},
+		{"controllers/delivery/suspend.go", "\t\tu.SetResourceVersion(o.Version)\n", "\t\tu.SetResourceVersion(o.Version)\n\t\tu.Object[\"spec\"] = map[string]any{\"suspend\": false}\n"},
 	}},
 	{"rendered-without-origin", "A missing origin renders", "origin", []Edit{
-		{"controllers/delivery/render.go", "if why := c.originless(); why != \"\" {", "if why := c.originless(); false && why != \"\" {"},
+		{"controllers/delivery/planned/render.go", "if why := c.Originless(); why != \"\" {", "if why := c.Originless(); false && why != \"\" {"},
 	}},
 	{"shared-with-all", "What lies beside a cluster is copied, whether or not its owner shares it", "secrets", []Edit{
 		{"internal/render/beside.go", "\treturn strings.FieldsFunc(annotations[hubv1.ShareAnnotation],", "\treturn strings.FieldsFunc(\"flux-system\"+annotations[\"none\"],"},
 	}},
 	{"copy-stays", "A copy of what lies beside a cluster stays when nothing reads it any more", "copies", []Edit{
-		{"controllers/delivery/copies.go", "\tif !k.read() {\n", "\tif !k.read() {\n\t\tif k.there != nil {\n\t\t\treturn nil\n\t\t}\n"},
+		{"controllers/delivery/copies/values.go", "\tif !k.read() {\n", "\tif !k.read() {\n\t\tif k.there != nil {\n\t\t\treturn nil\n\t\t}\n"},
 	}},
 	{"copy-of-old", "A copy of what lies beside a cluster is not written again", "copies", []Edit{
-		{"controllers/delivery/copies.go", "if k.there != nil && k.there.Annotations[hubv1.HashAnnotation] == hash {", "if k.there != nil {"},
+		{"controllers/delivery/copies/values.go", "if k.there != nil && k.there.Annotations[hubv1.HashAnnotation] == hash {", "if k.there != nil {"},
 	}},
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package delivery
+package observed
 
 import (
 	"context"
@@ -24,11 +24,11 @@ import (
 // cluster's kubeconfig. Without the kubeconfig Flux does nothing there, and the objects are ignored.
 
 // lookOutside ignores a delivery out of reach in a namespace that does not have the cluster's kubeconfig.
-func (r *Reconciler) lookOutside(ctx context.Context, c *cluster, d *delivery) error {
+func (r *Reader) lookOutside(ctx context.Context, c *Cluster, d *Delivery) error {
 	if d.Standing != provenance.Held || d.Reason != hubv1.OutOfReachReason {
 		return nil
 	}
-	if c.reach[d.Namespace].ByTeam() {
+	if c.Reach[d.Namespace].ByTeam() {
 		return nil // what it has is a scope of its own, so that a forged one concerns no other
 	}
 	if was, err := r.wasTeams(ctx, c, d); err != nil || was {
@@ -42,25 +42,25 @@ func (r *Reconciler) lookOutside(ctx context.Context, c *cluster, d *delivery) e
 		}
 		c.outside[d.Namespace] = seen
 	}
-	if !seen.acts {
+	if !seen.Acts {
 		d.Standing = provenance.Ignored
 		d.Message = fmt.Sprintf("namespace %q is not a platform namespace (any more), and does not have the present kubeconfig "+
 			"of ClusterRegistration %s. The delivery is ignored, and what is there of it is left to Flux; delete it",
-			d.Namespace, c.key)
+			d.Namespace, c.Key)
 	}
 	return nil
 }
 
 // wasTeams returns whether a Team governed the namespace of a delivery when it was delivered: the hub has reported on it,
 // and the namespace has a kubeconfig with a team's token. Only the hub writes the former.
-func (r *Reconciler) wasTeams(ctx context.Context, c *cluster, d *delivery) (bool, error) {
+func (r *Reader) wasTeams(ctx context.Context, c *Cluster, d *Delivery) (bool, error) {
 	if len(d.Status.Addons) == 0 {
 		return false, nil
 	}
-	there, err := r.mirrorThere(ctx, r.Client, c, secretKind, d.Namespace)
+	there, err := r.MirrorThere(ctx, r.Client, c, SecretKind, d.Namespace)
 	was := there != nil && there.Labels[hubv1.MirrorLabel] == identity.TeamMirror
 	c.wasTeam[d.Namespace] = c.wasTeam[d.Namespace] || was
-	return was, ignoreNotOwned(err)
+	return was, IgnoreNotOwned(err)
 }
 
 // look is what was seen of a cluster's kubeconfig in a namespace: the Secret, the fingerprint that was looked for,
@@ -68,24 +68,24 @@ func (r *Reconciler) wasTeams(ctx context.Context, c *cluster, d *delivery) (boo
 type look struct {
 	uid                  types.UID
 	version, fingerprint string
-	acts                 bool
+	Acts                 bool
 }
 
-// looks remembers what was seen of each cluster in the namespaces out of reach that have deliveries to it. Otherwise
+// Looks remembers what was seen of each cluster in the namespaces out of reach that have deliveries to it. Otherwise
 // a user who writes many such deliveries would have a Secret read in every reconcile of those clusters.
-type looks struct {
+type Looks struct {
 	mu      sync.Mutex
-	entries map[key]map[string]look
+	entries map[types.NamespacedName]map[string]look
 }
 
-func (l *looks) of(cluster key) map[string]look {
+func (l *Looks) of(cluster types.NamespacedName) map[string]look {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.entries[cluster]
 }
 
 // keep replaces what is remembered of a cluster.
-func (l *looks) keep(cluster key, seen map[string]look) {
+func (l *Looks) keep(cluster types.NamespacedName, seen map[string]look) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(seen) == 0 {
@@ -93,26 +93,26 @@ func (l *looks) keep(cluster key, seen map[string]look) {
 		return
 	}
 	if l.entries == nil {
-		l.entries = map[key]map[string]look{}
+		l.entries = map[types.NamespacedName]map[string]look{}
 	}
 	l.entries[cluster] = seen
 }
 
 // lookInto returns whether the mirror in a namespace holds what Flux reaches the cluster with. If that is not known
 // yet, it returns that it may be so: nothing is made for the cluster then either.
-func (r *Reconciler) lookInto(ctx context.Context, c *cluster, namespace string) (look, error) {
-	if c.registration == nil || c.registration.Status.Credential == nil {
-		return look{acts: true}, nil
+func (r *Reader) lookInto(ctx context.Context, c *Cluster, namespace string) (look, error) {
+	if c.Registration == nil || c.Registration.Status.Credential == nil {
+		return look{Acts: true}, nil
 	}
-	if c.unprobed() {
+	if c.Unprobed() {
 		return look{}, nil // each user can write down how Flux is to log in
 	}
-	fingerprint := c.registration.Status.Credential.Fingerprint
-	there, err := r.mirrorThere(ctx, r.Client, c, secretKind, namespace)
+	fingerprint := c.Registration.Status.Credential.Fingerprint
+	there, err := r.MirrorThere(ctx, r.Client, c, SecretKind, namespace)
 	if err != nil || there == nil || there.Annotations[hubv1.FingerprintAnnotation] != fingerprint {
-		return look{}, ignoreNotOwned(err)
+		return look{}, IgnoreNotOwned(err)
 	}
-	if seen := r.looks.of(c.key)[namespace]; seen.uid == there.UID && seen.version == there.ResourceVersion &&
+	if seen := r.Looks.of(c.Key)[namespace]; seen.uid == there.UID && seen.version == there.ResourceVersion &&
 		seen.fingerprint == fingerprint {
 		return seen, nil
 	}
@@ -120,6 +120,6 @@ func (r *Reconciler) lookInto(ctx context.Context, c *cluster, namespace string)
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(there), mirror); err != nil {
 		return look{}, client.IgnoreNotFound(err)
 	}
-	config, err := kubeconfig.Parse(mirror.Data[render.MirrorKey], r.Config.RulesFor(c.registration))
+	config, err := kubeconfig.Parse(mirror.Data[render.MirrorKey], r.Config.RulesFor(c.Registration))
 	return look{mirror.UID, mirror.ResourceVersion, fingerprint, err == nil && config.Fingerprint() == fingerprint}, nil
 }

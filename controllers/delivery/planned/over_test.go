@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package delivery
+package planned
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -31,25 +32,34 @@ func TestOver(t *testing.T) {
 		"the cluster goes":         {stays: true, unregistered: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{}, set: &hubv1.AddonSet{}, result: &render.Result{Objects: []render.Object{{Addon: "a", Kind: "HelmRelease", Namespace: "ns", Name: "one-a",
+			d := &Delivery{Delivery: &observed.Delivery{AddonDelivery: &hubv1.AddonDelivery{}, Set: &hubv1.AddonSet{}}, Result: &render.Result{Objects: []render.Object{{Addon: "a", Kind: "HelmRelease", Namespace: "ns", Name: "one-a",
 				MovedFrom: []hubv1.MovedAddon{{AddonSet: "giver", Namespace: "from", Name: "old"}}}}}}
-			d.Name, d.Namespace, d.Status.Addons, d.selected = "d", "ns", tc.addons, true
-			d.before = d.AddonDelivery
+			d.Name, d.Namespace, d.Status.Addons, d.Selected = "d", "ns", tc.addons, true
+			d.Before = d.AddonDelivery
 			if !tc.stays {
-				d.set.DeletionTimestamp = &metav1.Time{}
+				d.Set.DeletionTimestamp = &metav1.Time{}
 			}
-			c := &cluster{objects: map[plan.Key]*object{}}
+			c := plannedOf(&observed.Cluster{Objects: map[plan.Key]*observed.Object{}})
 			if tc.unregistered {
-				c.registration = &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}}
-				status.Set(c.registration, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.OriginLostReason, "", time.Time{})
+				c.Registration = &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}}
+				status.Set(c.Registration, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.OriginLostReason, "", time.Time{})
 			}
 			if tc.there {
 				k := plan.Key{Namespace: "ns", Name: "one-a"}
-				c.objects[k] = &object{Observed: plan.Observed{Key: k, Addon: "a"}, delivery: "d"}
+				c.Objects[k] = &observed.Object{Observed: plan.Observed{Key: k, Addon: "a"}, Delivery: "d"}
 			}
 			if got := c.over(d)["a"]; got != tc.want {
 				t.Errorf("it is %t, want %t", got, tc.want)
 			}
 		})
 	}
+}
+
+// plannedOf returns a cluster with some deliveries, of which nothing is planned yet.
+func plannedOf(seen *observed.Cluster, deliveries ...*Delivery) *Cluster {
+	c := Begin(seen)
+	for _, d := range deliveries {
+		seen.Deliveries, c.Deliveries = append(seen.Deliveries, d.Delivery), append(c.Deliveries, d)
+	}
+	return c
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package delivery
+package observed
 
 import (
 	"hash/maphash"
@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,9 +20,9 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 )
 
-// fluxChanges drops Flux's many status writes that change nothing of substance. It calls the same function as the
+// FluxChanges drops Flux's many status writes that change nothing of substance. It calls the same function as the
 // report, so that the two cannot disagree. What is remembered of an object goes with it, also if the hub has not deleted it.
-func fluxChanges(seen *sightings, written *ledger) predicate.Predicate {
+func FluxChanges(seen *Sightings, written *Ledger) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
 			seen.news(e.Object)
@@ -39,12 +41,12 @@ func fluxChanges(seen *sightings, written *ledger) predicate.Predicate {
 	}
 }
 
-// sightings remember the state of each Flux object when it last woke the controller. Flux sets Ready to Unknown at the
+// Sightings remember the state of each Flux object when it last woke the controller. Flux sets Ready to Unknown at the
 // start of each routine reconcile, and to True at its end. Compared with the event before, each of the two is a
 // change, and 50,000 objects every ten minutes make 160 events a second that change nothing. The end of a routine
 // reconcile wakes no controller. So a reader in the middle of one must see the state before it: settled. The
 // same is true of an object that has failed and is tried again: it counts as failed until it succeeds.
-type sightings struct {
+type Sightings struct {
 	mu      sync.Mutex
 	objects map[types.UID]sighting
 }
@@ -67,7 +69,7 @@ type sighting struct {
 var seed = maphash.MakeSeed()
 
 // news returns whether an object's state differs from the one before.
-func (s *sightings) news(obj client.Object) bool {
+func (s *Sightings) news(obj client.Object) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was, known := s.objects[obj.GetUID()]
@@ -118,7 +120,7 @@ func (was sighting) routine(state fluxstate.State) bool {
 }
 
 // settled returns an object's state. In the middle of a routine reconcile, it returns the state before that.
-func (s *sightings) settled(uid types.UID, state fluxstate.State) fluxstate.State {
+func (s *Sightings) settled(uid types.UID, state fluxstate.State) fluxstate.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was, known := s.objects[uid]
@@ -136,8 +138,67 @@ func (s *sightings) settled(uid types.UID, state fluxstate.State) fluxstate.Stat
 	return state
 }
 
-func (s *sightings) forget(obj client.Object) {
+func (s *Sightings) forget(obj client.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.objects, obj.GetUID())
+}
+
+// applied is what the hub has seen Flux apply of a Kustomization. status.observedGeneration alone does not say it: a suspension raises it,
+// and nothing lowers it when the object is resumed and fails.
+type applied struct {
+	// succeeded is the last generation that Flux has applied with success, and observed the one that it has observed.
+	succeeded, observed int64
+	// from and to are the generations at which the object was suspended last, and suspended is whether it is.
+	from, to  int64
+	suspended bool
+}
+
+// Succeeded returns the last generation of a Kustomization that Flux has applied with success, as far as the hub has seen. A hub that sees
+// the object for the first time goes by its status.
+func (s *Sightings) Succeeded(k *kustomizev1.Kustomization) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was, known := s.objects[k.UID]
+	return was.applied.and(known, k).succeeded
+}
+
+// and is what is known when an object has been seen once more.
+func (was applied) and(known bool, k *kustomizev1.Kustomization) applied {
+	is := was
+	is.observed, is.suspended = k.Status.ObservedGeneration, k.Spec.Suspend
+	if is.suspended {
+		is.to = k.Generation
+		if !was.suspended {
+			is.from = k.Generation
+		}
+	}
+	// Flux observes a suspension, and an expression that does not compile, and tries nothing.
+	tried := is.observed != was.observed && (is.observed < is.from || is.observed > is.to) && !uncompiled(k)
+	switch {
+	case !known:
+		is.succeeded = SaysSucceeded(k)
+	case tried:
+		is.succeeded = is.observed
+	}
+	return is
+}
+
+// uncompiled returns whether Flux has stalled, because an expression of the Kustomization does not compile.
+func uncompiled(k *kustomizev1.Kustomization) bool {
+	c := meta.FindStatusCondition(k.Status.Conditions, hubv1.ReadyCondition)
+	return c != nil && c.Reason == fluxmeta.InvalidCELExpressionReason
+}
+
+// SaysSucceeded returns the last generation that Flux has applied with success, as far as the status says. Flux also raises
+// observedGeneration where it has applied nothing: when it stalls because an expression does not compile, and when it is suspended
+// while Ready=True is of a generation before (kustomize-controller, Reconcile and finalizeStatus).
+func SaysSucceeded(k *kustomizev1.Kustomization) int64 {
+	if uncompiled(k) {
+		return 0
+	}
+	if c := meta.FindStatusCondition(k.Status.Conditions, hubv1.ReadyCondition); c != nil && c.Status == metav1.ConditionTrue {
+		return min(k.Status.ObservedGeneration, c.ObservedGeneration)
+	}
+	return k.Status.ObservedGeneration
 }

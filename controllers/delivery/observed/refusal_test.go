@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package delivery
+package observed
 
 import (
 	"testing"
@@ -19,24 +19,24 @@ func TestRefusalOfOneThatIsUnregistered(t *testing.T) {
 	mine, other := plan.Key{Kind: "HelmRelease", Namespace: "ns", Name: "one-a"}, plan.Key{Kind: "HelmRelease", Namespace: "ns", Name: "one-b"}
 	for name, tc := range map[string]struct {
 		stays  bool
-		object *object
+		object *Object
 		want   string
 	}{
 		"It stays":                  {stays: true},
 		"Nothing is there":          {want: hubv1.NotSelectedReason},
-		"Something is there":        {object: &object{Observed: plan.Observed{Key: mine}, delivery: "d"}},
-		"Another set has something": {object: &object{Observed: plan.Observed{Key: other}, delivery: "e"}, want: hubv1.NotSelectedReason},
+		"Something is there":        {object: &Object{Observed: plan.Observed{Key: mine}, Delivery: "d"}},
+		"Another set has something": {object: &Object{Observed: plan.Observed{Key: other}, Delivery: "e"}, want: hubv1.NotSelectedReason},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{}, set: &hubv1.AddonSet{}, selected: true}
-			d.Name, d.Namespace, d.before = "d", "ns", d.AddonDelivery
-			c := &cluster{objects: map[plan.Key]*object{}, registration: &hubv1.ClusterRegistration{}}
+			d := &Delivery{AddonDelivery: &hubv1.AddonDelivery{}, Set: &hubv1.AddonSet{}, Selected: true}
+			d.Name, d.Namespace, d.Before = "d", "ns", d.AddonDelivery
+			c := &Cluster{Objects: map[plan.Key]*Object{}, Registration: &hubv1.ClusterRegistration{}}
 			if !tc.stays {
-				c.registration.DeletionTimestamp = &metav1.Time{}
-				status.Set(c.registration, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.UnregisteredReason, "", time.Time{})
+				c.Registration.DeletionTimestamp = &metav1.Time{}
+				status.Set(c.Registration, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.UnregisteredReason, "", time.Time{})
 			}
 			if tc.object != nil {
-				c.objects[tc.object.Key] = tc.object
+				c.Objects[tc.object.Key] = tc.object
 			}
 			if got, why := c.refusal(d); got != tc.want {
 				t.Errorf("%q (%s), want %q", got, why, tc.want)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package delivery
+package observed
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ import (
 // TestOvertakenFailureOfAKustomization: kustomize-controller works on generation 1 when the hub writes generation 2, and fails with
 // generation 1 then. The patch of the conditions says generation 2 of that. Each attempt of its own begins with Ready=Unknown.
 func TestOvertakenFailureOfAKustomization(t *testing.T) {
-	var seen sightings
+	var seen Sightings
 	var before hubv1.AddonStatus
 	for _, step := range []struct {
 		what       string

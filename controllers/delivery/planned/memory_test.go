@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package delivery
+package planned
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
@@ -20,7 +21,7 @@ func TestMemory(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	of := types.NamespacedName{Namespace: "flux-system", Name: "base-one"}
 	cluster := types.NamespacedName{Namespace: "tenants", Name: "one"}
-	var m memory
+	var m Memory
 	if m.get(of, "a", now) != nil {
 		t.Fatal("it remembers what never was")
 	}
@@ -36,11 +37,11 @@ func TestMemory(t *testing.T) {
 	if m.get(of, "a", now.Add(time.Minute)) != nil {
 		t.Error("a result outlives its time")
 	}
-	m.forget(types.NamespacedName{Namespace: "tenants", Name: "two"})
+	m.Forget(types.NamespacedName{Namespace: "tenants", Name: "two"})
 	if m.get(of, "a", now) == nil {
 		t.Error("another cluster's was forgotten")
 	}
-	m.forget(cluster)
+	m.Forget(cluster)
 	if m.get(of, "a", now) != nil {
 		t.Error("it was to be forgotten")
 	}
@@ -48,12 +49,12 @@ func TestMemory(t *testing.T) {
 
 // Whatever a rendering depends on is in its fingerprint, but for time and documents, which are looked at beside it.
 func TestFingerprint(t *testing.T) {
-	base := func() (*delivery, *render.Input) {
-		d := &delivery{AddonDelivery: &hubv1.AddonDelivery{Spec: hubv1.AddonDeliverySpec{RevisionName: "r"}}, target: render.Target{HubID: "h", Set: "s"},
-			program: &compile.Program{}}
+	base := func() (*Delivery, *render.Input) {
+		d := &Delivery{Delivery: &observed.Delivery{AddonDelivery: &hubv1.AddonDelivery{Spec: hubv1.AddonDeliverySpec{RevisionName: "r"}}, Program: &compile.Program{}},
+			target: render.Target{HubID: "h", Set: "s"}}
 		return d, &render.Input{Cluster: &expression.Cluster{Name: "one", Nodes: 1}}
 	}
-	print := func(change func(*delivery, *render.Input)) string {
+	print := func(change func(*Delivery, *render.Input)) string {
 		d, in := base()
 		change(d, in)
 		out, err := fingerprint(d, in)
@@ -62,22 +63,22 @@ func TestFingerprint(t *testing.T) {
 		}
 		return out
 	}
-	same := print(func(*delivery, *render.Input) {})
-	if again := print(func(_ *delivery, in *render.Input) { in.Now = time.Now() }); again != same {
+	same := print(func(*Delivery, *render.Input) {})
+	if again := print(func(_ *Delivery, in *render.Input) { in.Now = time.Now() }); again != same {
 		t.Error("the time alone makes another input")
 	}
-	for name, change := range map[string]func(*delivery, *render.Input){
-		"Revision": func(d *delivery, _ *render.Input) { d.Spec.RevisionName = "r2" },
-		"ChartURL": func(d *delivery, _ *render.Input) { d.target.Chart.URL = "http://x" },
-		"Team": func(d *delivery, _ *render.Input) {
-			d.program = &compile.Program{Team: &fluxspec.TeamRules{Name: "dev-team"}}
+	for name, change := range map[string]func(*Delivery, *render.Input){
+		"Revision": func(d *Delivery, _ *render.Input) { d.Spec.RevisionName = "r2" },
+		"ChartURL": func(d *Delivery, _ *render.Input) { d.target.Chart.URL = "http://x" },
+		"Team": func(d *Delivery, _ *render.Input) {
+			d.Program = &compile.Program{Team: &fluxspec.TeamRules{Name: "dev-team"}}
 		},
-		"Nodes":     func(_ *delivery, in *render.Input) { in.Cluster.Nodes = 2 },
-		"Labels":    func(_ *delivery, in *render.Input) { in.Cluster.Labels = map[string]string{"a": "b"} },
-		"Origin":    func(_ *delivery, in *render.Input) { in.Origin = map[string]any{"spec": 1} },
-		"Variables": func(_ *delivery, in *render.Input) { in.Variables = []render.Layer{{Name: "x"}} },
-		"Overrides": func(_ *delivery, in *render.Input) { in.Overrides = []hubv1.Override{{Name: "x"}} },
-		"KeptRelease": func(_ *delivery, in *render.Input) {
+		"Nodes":     func(_ *Delivery, in *render.Input) { in.Cluster.Nodes = 2 },
+		"Labels":    func(_ *Delivery, in *render.Input) { in.Cluster.Labels = map[string]string{"a": "b"} },
+		"Origin":    func(_ *Delivery, in *render.Input) { in.Origin = map[string]any{"spec": 1} },
+		"Variables": func(_ *Delivery, in *render.Input) { in.Variables = []render.Layer{{Name: "x"}} },
+		"Overrides": func(_ *Delivery, in *render.Input) { in.Overrides = []hubv1.Override{{Name: "x"}} },
+		"KeptRelease": func(_ *Delivery, in *render.Input) {
 			in.Releases = map[string]render.Kept{"x": {HelmReleaseIdentity: hubv1.HelmReleaseIdentity{Name: "y"}}}
 		},
 	} {

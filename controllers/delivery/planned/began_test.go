@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package delivery
+package planned
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -56,11 +57,11 @@ func TestSilenceOfOldThatNobodyHasHeardSince(t *testing.T) {
 // leavingSince returns what is known of an add-on whose delivery was deleted at a time, by a hub that began at another one.
 func leavingSince(reg *hubv1.ClusterRegistration, deleted, began, now time.Time, grace time.Duration) teardown.Facts {
 	k := plan.Key{Kind: "HelmRelease", Namespace: "flux-system", Name: "tenant1-a"}
-	d := &delivery{AddonDelivery: &hubv1.AddonDelivery{}, leaving: true}
+	d := &Delivery{Delivery: &observed.Delivery{AddonDelivery: &hubv1.AddonDelivery{}, Leaving: true}}
 	d.Namespace, d.Name, d.DeletionTimestamp = "flux-system", "base", new(metav1.NewTime(deleted))
-	d.before = d.AddonDelivery
-	c := &cluster{registration: reg, now: now, began: began, deliveries: []*delivery{d}, objects: map[plan.Key]*object{k: {delivery: "base"}}}
-	return c.removal(plan.Observed{Key: k}, &hubconfig.Config{TeardownGrace: grace, RemovalDelay: 5 * time.Second})
+	d.Before = d.AddonDelivery
+	c := plannedOf(&observed.Cluster{Registration: reg, Now: now, Began: began, Objects: map[plan.Key]*observed.Object{k: {Delivery: "base"}}}, d)
+	return c.Removal(plan.Observed{Key: k}, &hubconfig.Config{TeardownGrace: grace, RemovalDelay: 5 * time.Second})
 }
 
 // What this process has seen itself it need not look at again: a cluster that it has heard, and that is silent since, has its grace and no more.
@@ -104,39 +105,6 @@ func TestSomethingMayTakeOverThatNobodyHasSeenYet(t *testing.T) {
 			status.Set(reg, hubv1.ReachableCondition, metav1.ConditionTrue, "Probed", "", left.Add(-time.Hour))
 			if got := teardown.Addon(leavingSince(reg, left, tc.began, tc.now, time.Hour)); got.Mode != tc.want {
 				t.Errorf("%+v, want %s", got, tc.want)
-			}
-		})
-	}
-}
-
-// The hub was killed when it had orphaned an add-on, and before the set and the registration said so. Another one starts much later: the delivery
-// waits for that until both say it, and no longer than if the hub had been there.
-func TestAnOrphanOfOldIsStillToBeRecorded(t *testing.T) {
-	then := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	came := then.Add(time.Hour)
-	for name, tc := range map[string]struct {
-		began, now time.Time
-		recorded   bool
-		want       bool
-	}{
-		"ItHasJustBegun":         {came, came.Add(time.Second), false, false},
-		"AndItIsRecorded":        {came, came.Add(time.Second), true, true},
-		"NobodyRecordsIt":        {came, came.Add(time.Minute + time.Second), false, true},
-		"ItWasThereAllTheTime":   {then.Add(-time.Hour), then.Add(time.Minute + time.Second), false, true},
-		"ItIsFromAMomentAgo":     {then.Add(-time.Hour), then.Add(time.Second), false, false},
-		"NothingIsKnownOfItself": {time.Time{}, came, false, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := &delivery{AddonDelivery: &hubv1.AddonDelivery{}, set: &hubv1.AddonSet{}}
-			d.Namespace, d.Name = "flux-system", "base"
-			d.Status.Addons = []hubv1.AddonStatus{{Name: "hello", State: hubv1.AddonOrphaned, Since: new(metav1.NewTime(then))}}
-			c := &cluster{registration: &hubv1.ClusterRegistration{}, now: tc.now, began: tc.began}
-			if tc.recorded {
-				list := []hubv1.Orphan{teardown.OrphanOf(d.AddonDelivery, d.Status.Addons[0])}
-				d.set.Status.Orphans, c.registration.Status.Orphans = list, list
-			}
-			if got := c.told(d); got != tc.want {
-				t.Errorf("told: %t", got)
 			}
 		})
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package delivery
+package observed
 
 import (
 	"strings"
@@ -16,8 +16,8 @@ import (
 
 // TestFluxChanges goes through the life of one object: what wakes the controller, and what does not.
 func TestFluxChanges(t *testing.T) {
-	seen := &sightings{}
-	p := fluxChanges(seen, &ledger{})
+	seen := &Sightings{}
+	p := FluxChanges(seen, &Ledger{})
 	release := func(generation, ready int64, status metav1.ConditionStatus, message string) *helmv2.HelmRelease {
 		o := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a", Generation: generation}}
 		o.Status.Conditions = []metav1.Condition{{Type: hubv1.ReadyCondition, Status: status, Reason: "R", Message: message, ObservedGeneration: ready}}

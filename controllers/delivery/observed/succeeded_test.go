@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package delivery
+package observed
 
 import (
 	"testing"
@@ -29,8 +29,8 @@ func TestSucceeded(t *testing.T) {
 			k := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Generation: 5, Annotations: map[string]string{hubv1.AppliedAsAnnotation: "3 abc"}}}
 			tc.ready.Type = hubv1.ReadyCondition
 			k.Spec.Path, k.Status.ObservedGeneration, k.Status.Conditions = "/b", tc.observed, []metav1.Condition{tc.ready}
-			o := &object{}
-			o.applies(k, new(sightings).succeeded(k)) // of a hub that has just started
+			o := &Object{}
+			o.Applies(k, new(Sightings).Succeeded(k)) // of a hub that has just started
 			if o.AppliedAs != tc.want {
 				t.Errorf("the hub takes %q for applied, want %q", o.AppliedAs, tc.want)
 			}
@@ -64,14 +64,14 @@ func TestSucceededSoFar(t *testing.T) {
 		"applied, and tried again":      {[]status{{3, 3, yes, 3, false}, {3, 3, unknown, 3, false}, {3, 3, no, 3, false}}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var seen sightings
+			var seen Sightings
 			k := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
 			for _, s := range tc.seen {
 				k.Generation, k.Spec.Suspend, k.Status.ObservedGeneration = s.generation, s.suspended, s.observed
 				k.Status.Conditions = []metav1.Condition{{Type: hubv1.ReadyCondition, Status: s.ready, Reason: "ReconciliationFailed", ObservedGeneration: s.of}}
 				seen.news(k)
 			}
-			if got := seen.succeeded(k); got != tc.want {
+			if got := seen.Succeeded(k); got != tc.want {
 				t.Errorf("Flux has applied generation %d, want %d", got, tc.want)
 			}
 		})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package delivery
+package observed
 
 import (
 	"reflect"
@@ -40,7 +40,7 @@ func TestCacheKeepsWhatIsRead(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if d := cmp.Diff(seen(whole, kind), seen(cached.(client.Object), kind), cmp.AllowUnexported(object{})); d != "" {
+				if d := cmp.Diff(seen(whole, kind), seen(cached.(client.Object), kind), cmp.AllowUnexported(Object{})); d != "" {
 					t.Errorf("-whole +cached:\n%s", d)
 				}
 				if d := cmp.Diff(index.UsesOf(whole), index.UsesOf(cached.(client.Object))); d != "" {
@@ -74,10 +74,10 @@ func ready(obj client.Object, retrying bool) {
 }
 
 // seen returns what a controller sees of an object.
-func seen(obj client.Object, kind string) *object {
-	r, c := &Reconciler{}, &cluster{objects: map[plan.Key]*object{}}
+func seen(obj client.Object, kind string) *Object {
+	r, c := (&Reader{Sightings: &Sightings{}, Ledger: &Ledger{}}), &Cluster{Objects: map[plan.Key]*Object{}}
 	r.observe(c, obj, kind)
-	return c.objects[keyOf(obj, kind)]
+	return c.Objects[KeyOf(obj, kind)]
 }
 
 // transform returns what the cache makes of objects of a type.

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package copies
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/credential"
+	"github.com/chandler-hub/chandler/controllers/delivery/observed"
+	"github.com/chandler-hub/chandler/controllers/delivery/planned"
+	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/status"
+	"github.com/chandler-hub/chandler/internal/workloadidentity"
+)
+
+// Kubeconfigs copies what the registration controller has published beside each set that delivers here. It writes a mirror only
+// if the bytes change, because Flux reconciles every object that refers to it after each write. While nothing is
+// published, the mirrors stay as they are.
+func (r *Keeper) Kubeconfigs(ctx context.Context, c *Cluster) error {
+	var errs []error
+	for _, ns := range c.Namespaces() {
+		err := r.mirror(ctx, c, ns)
+		if errors.Is(err, apply.ErrNotOwned) {
+			ctrl.LoggerFrom(ctx).Info("the mirror is not written", "why", err.Error())
+			c.taken(ns, err)
+			err = nil
+		}
+		errs = append(errs, err, r.dropFormer(ctx, c, ns))
+	}
+	return errors.Join(errs...)
+}
+
+// taken notes that an object which is not the hub's has the mirror's name in a namespace. It holds up what is delivered from there, whose
+// status says so, and nothing else of the cluster: a tenant who may write there may have made it. No event tells that it is gone.
+func (c *Cluster) taken(namespace string, by error) {
+	if c.unmirrored == nil {
+		c.unmirrored = map[string]error{}
+	}
+	c.unmirrored[namespace] = by
+	c.LookAgain(observed.RetryFailed)
+}
+
+func (r *Keeper) mirror(ctx context.Context, c *Cluster, namespace string) error {
+	there, err := r.Reader.MirrorThere(ctx, r.Client, c.Observed(), c.MirrorKind(namespace), namespace)
+	if err != nil {
+		return err
+	}
+	if gone, err := r.letMirrorGo(ctx, c, there, namespace); err != nil || gone {
+		return err
+	}
+	if c.Reach[namespace].ByTeam() { // the tokens controller writes it
+		c.mirrored[namespace] = c.HasToken(there, namespace)
+		return nil
+	}
+	c.mirrored[namespace] = there != nil
+	if !c.Answered() || !c.Reaches(namespace) {
+		return nil
+	}
+	if needed, err := r.needsMirror(ctx, c, there, namespace); err != nil || !needed {
+		return err
+	}
+	for k, o := range c.Objects {
+		if there != nil && k.Namespace == namespace && o.Replaced != "" {
+			c.mirrored[namespace] = false
+			return nil // Flux must not meet the new cluster with what it remembers of the old one
+		}
+	}
+	credential := c.Registration.Status.Credential
+	if there != nil && there.Annotations[hubv1.FingerprintAnnotation] == credential.Fingerprint {
+		return nil
+	}
+	content, err := r.mirrorContent(ctx, c, namespace)
+	if err != nil || content == nil {
+		c.mirrored[namespace] = false // it is that of before, and may lead to another cluster
+		return err
+	}
+	u := r.mirrorObject(c, namespace, content)
+	if there != nil && there.DeletionTimestamp != nil {
+		served(u, there)
+	}
+	if _, err := apply.Update(ctx, r.Client, u, hubv1.FieldManager); err != nil {
+		return err
+	}
+	c.mirrored[namespace] = true
+	return nil
+}
+
+// served makes a write apply only to the mirror that was read, if a user has deleted that mirror. The hub's
+// finalizer keeps it, and the hub keeps it current, for as long as Flux needs it. If the hub released it and made
+// another, there would be a moment without a mirror, in which a HelmRelease that is being deleted forgets its
+// release. A mirror that has lost the hub's finalizer cannot get it back, and is made again when it is gone.
+func served(u *unstructured.Unstructured, there *metav1.PartialObjectMetadata) {
+	u.SetUID(there.UID) // and not one that took its name meanwhile
+	if !slices.Contains(there.Finalizers, hubv1.MirrorFinalizer) {
+		u.SetFinalizers(nil)
+	}
+}
+
+// letMirrorGo releases a mirror that a user has deleted and that no Flux object needs any more. If a delivery needs
+// one later, another one is made. It returns whether there is no mirror for now.
+func (r *Keeper) letMirrorGo(ctx context.Context, c *Cluster, there *metav1.PartialObjectMetadata,
+	namespace string) (gone bool, err error) {
+	if there == nil || there.DeletionTimestamp == nil || !slices.Contains(there.Finalizers, hubv1.MirrorFinalizer) || c.HasObjects(namespace) {
+		return false, nil
+	}
+	if left, err := r.Reader.ObjectsLeft(ctx, c.Observed(), namespace); err != nil || len(left) > 0 {
+		return false, err
+	}
+	c.LookAgain(observed.Soon) // another finalizer may hold it, and then no event tells that ours does not
+	if err := apply.RemoveFinalizer(ctx, r.Client, there, hubv1.MirrorFinalizer); err != nil {
+		return false, fmt.Errorf("let the mirror go: %w", err)
+	}
+	return true, nil
+}
+
+// dropFormer deletes the mirror of the other kind, after the registration has changed its kind and the last object
+// that was made for the other one has gone.
+func (r *Keeper) dropFormer(ctx context.Context, c *Cluster, namespace string) error {
+	former := observed.ConfigMapKind
+	if c.MirrorKind(namespace) == former {
+		former = observed.SecretKind
+	}
+	there, err := r.Reader.MirrorThere(ctx, r.Client, c.Observed(), former, namespace)
+	if err != nil || there == nil || !c.Answered() {
+		return observed.IgnoreNotOwned(err)
+	}
+	left, err := r.Reader.ObjectsLeft(ctx, c.Observed(), namespace)
+	if err != nil || slices.ContainsFunc(left, func(o metav1.PartialObjectMetadata) bool {
+		return c.Replaced(o.Annotations[hubv1.ClusterUIDAnnotation]) != ""
+	}) {
+		return err
+	}
+	return r.dropMirror(ctx, c, former, namespace)
+}
+
+// needsMirror returns false if all objects of a namespace's deliveries are leaving, and nothing has to be removed for
+// them. Before a mirror is made for objects that are leaving, it reads live whether they are there: the mirror is deleted with the last of
+// them, and the cache may show that first.
+func (r *Keeper) needsMirror(ctx context.Context, c *Cluster, there *metav1.PartialObjectMetadata, namespace string) (bool, error) {
+	if slices.ContainsFunc(c.Deliveries, func(d *planned.Delivery) bool { return d.Namespace == namespace && d.Serves() }) {
+		return true, nil
+	}
+	if has := c.HasObjects(namespace); !has || there != nil {
+		return has, nil
+	}
+	left, err := r.Reader.ObjectsLeft(ctx, c.Observed(), namespace)
+	return len(left) > 0, err
+}
+
+// mirrorContent returns the content of a mirror, by field; nil if what was published does not exist any more, or may
+// not be used in the namespace.
+func (r *Keeper) mirrorContent(ctx context.Context, c *Cluster, namespace string) (map[string]any, error) {
+	if c.Unprobed() {
+		return r.accessContent(c, namespace), nil
+	}
+	config, err := credential.Read(ctx, r.Live, r.Config, c.Registration)
+	if err == nil && config == nil && status.IsTrue(c.Registration, hubv1.KubeConfigValidCondition) {
+		c.LookAgain(credential.LostTime)
+	}
+	if err != nil || config == nil {
+		return nil, err
+	}
+	return map[string]any{
+		"type": string(corev1.SecretTypeOpaque),
+		"data": map[string]any{render.MirrorKey: base64.StdEncoding.EncodeToString(config.Minimal())},
+	}, nil
+}
+
+// accessContent returns the content of a ConfigMap for workload identity. Not each user who may register a cluster
+// may use the namespace's ServiceAccounts.
+func (r *Keeper) accessContent(c *Cluster, namespace string) map[string]any {
+	kc := c.Registration.Spec.KubeConfig
+	if kc == nil || kc.WorkloadIdentity == nil || workloadidentity.Refusal(c.Key.Namespace, namespace, r.Config.IsPlatform) != "" {
+		return nil
+	}
+	access, err := workloadidentity.Check(kc.WorkloadIdentity, r.Config.Rules)
+	if err != nil || access.Fingerprint() != c.Registration.Status.Credential.Fingerprint {
+		return nil // the registration controller looks at it first, and wakes us
+	}
+	data := make(map[string]any, len(access.Data))
+	for k, v := range access.Data {
+		data[k] = v
+	}
+	return map[string]any{"data": data}
+}
+
+func (r *Keeper) mirrorObject(c *Cluster, namespace string, content map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(c.MirrorKind(namespace)))
+	u.SetNamespace(namespace)
+	u.SetName(identity.Mirror(r.Config.HubID, c.Key))
+	u.SetFinalizers([]string{hubv1.MirrorFinalizer})
+	u.SetLabels(map[string]string{
+		"app.kubernetes.io/managed-by": "chandler",
+		hubv1.MirrorLabel:              "true",
+		hubv1.ClusterKeyLabel:          identity.ClusterKey(r.Config.HubID, c.Key),
+		hubv1.ClusterLabel:             identity.LabelValue(c.Key.Name),
+		fluxmeta.LabelKeyWatch:         fluxmeta.LabelValueWatchEnabled,
+	})
+	u.SetAnnotations(map[string]string{
+		hubv1.RegistrationAnnotation: c.Key.String(),
+		hubv1.FingerprintAnnotation:  c.Registration.Status.Credential.Fingerprint,
+	})
+	return u
+}
+
+// keptBeside returns the metadata of the mirrors and copies that the hub keeps for a cluster, as it was when this pass asked first.
+func (r *Keeper) keptBeside(ctx context.Context, c *Cluster, kind string) ([]metav1.PartialObjectMetadata, error) {
+	if kept, asked := c.kept[kind]; asked {
+		return kept, nil
+	}
+	kept, err := index.Mirrors(ctx, r.Client, kind, identity.ClusterKey(r.Config.HubID, c.Key))
+	if err != nil {
+		return nil, err
+	}
+	if c.kept == nil {
+		c.kept = map[string][]metav1.PartialObjectMetadata{}
+	}
+	c.kept[kind] = kept
+	return kept, nil
+}
+
+// DropForsaken lets the mirrors go of a cluster that has no delivery in their namespace any more, as when a user has deleted the
+// deliveries and their Flux objects. No reconcile comes after, and Flux has nothing there to use them for.
+func (r *Keeper) DropForsaken(ctx context.Context, c *Cluster) error {
+	var errs []error
+	for _, kind := range []string{observed.SecretKind, observed.ConfigMapKind} {
+		mirrors, err := r.keptBeside(ctx, c, kind)
+		if err != nil {
+			return err
+		}
+		for i := range mirrors {
+			m := &mirrors[i]
+			teams := m.Labels[hubv1.MirrorLabel] == identity.TeamMirror
+			served := func(d *planned.Delivery) bool { return d.Namespace == m.Namespace }
+			// Beside other deliveries, the tokens controller knows whether a Team needs its copy: it goes by all that are there, also by forged
+			// ones.
+			if slices.ContainsFunc(c.Deliveries, served) || teams && len(c.Deliveries) > 0 {
+				continue
+			}
+			if _, err := r.Reader.ReachOf(ctx, c.Observed(), m.Namespace); err != nil {
+				return err
+			}
+			// A Team reaches a cluster by the labels of its registration, which may have gone.
+			if m.Name != identity.Mirror(r.Config.HubID, c.Key) || !c.Reaches(m.Namespace) && !teams {
+				continue
+			}
+			if left, err := r.Reader.ObjectsLeft(ctx, c.Observed(), m.Namespace); err != nil || len(left) > 0 {
+				errs = append(errs, err)
+				continue
+			}
+			errs = append(errs, r.dropMirror(ctx, c, kind, m.Namespace))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// DropMirrors removes the mirrors of a namespace. The last Flux object that used one must be gone.
+func (r *Keeper) DropMirrors(ctx context.Context, c *Cluster, namespace string) error {
+	return errors.Join(r.dropMirror(ctx, c, observed.SecretKind, namespace), r.dropMirror(ctx, c, observed.ConfigMapKind, namespace))
+}
+
+// dropMirror removes the mirror of a kind. The last Flux object that used it must be gone.
+func (r *Keeper) dropMirror(ctx context.Context, c *Cluster, kind, namespace string) error {
+	there, err := r.Reader.MirrorThere(ctx, r.Live, c.Observed(), kind, namespace)
+	if err != nil || there == nil {
+		return observed.IgnoreNotOwned(err)
+	}
+	if err := apply.RemoveFinalizer(ctx, r.Client, there, hubv1.MirrorFinalizer); err != nil {
+		return fmt.Errorf("let the mirror go: %w", err)
+	}
+	return apply.Delete(ctx, r.Client, there)
+}

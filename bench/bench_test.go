@@ -77,10 +77,13 @@ func TestTableOfRuns(t *testing.T) {
 	}
 	// The run of an older commit does not count, and midnight parts no runs.
 	got := string(table([]Result{of("a", "2026-01-01", 900, 1), of("b", "2026-01-02", 210, 0), of("b", "2026-01-03", 190.4, 3), of("b", "2026-01-03", 200, 0)}))
-	for _, want := range []string{"| 1,000 × 5 |", "| 3 of b, 2026-01-03 |", "| 200 (190 to 210) |", "`restart_first_s`, from the start", "| at most 10 | 3 |", "| at least 0.6, 0.65 with ten add-ons | 0 |", "held before | at most 1.3 | – |"} {
+	for _, want := range []string{"| 1,000 × 5 |", "| 2026-01-03 (3) |", "| 200 (190–210) |", "`restart_first_s`, from its start", "| ≤ 10 | 3 |", "| ≥ 0.6, × 10: 0.65 | 0 |", "that before | ≤ 1.3 | – |"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
+	}
+	if got := spanned([]float64{2, 1}); got != "1–2" {
+		t.Errorf("of two runs the table has %s", got)
 	}
 }
 

@@ -35,40 +35,40 @@ type Result struct {
 
 	CPUs                    int     `json:"cpus"`
 	Objects                 int     `json:"flux_objects"`
-	RawPerSecond            float64 `json:"raw_per_s" what:"Flux objects a bare client applies in a second" shown:"true"`
-	FanoutPerSecond         float64 `json:"fanout_per_s" what:"Flux objects the hub makes in a second" shown:"true"`
+	RawPerSecond            float64 `json:"raw_per_s" what:"Flux objects a second of a bare client" shown:"true"`
+	FanoutPerSecond         float64 `json:"fanout_per_s" what:"of the hub" shown:"true"`
 	FanoutRatio             float64 `json:"fanout_ratio" what:"the hub's over the bare client's" atLeast:"0.6 at 5 add-ons, 0.65 at 10"`
-	WritesRatio             float64 `json:"writes_ratio" what:"all that the hub writes meanwhile, over the bare client's" atLeast:"0.8"`
+	WritesRatio             float64 `json:"writes_ratio" what:"the same ratio of all writes" atLeast:"0.8"`
 	ReplayPerSecond         float64 `json:"replay_per_s,omitempty" what:"Flux objects of a bare client that sends as many requests of each kind as the hub"`
 	ReplayRatio             float64 `json:"replay_ratio,omitempty" what:"the hub's over that: what is missing is the hub's own"`
 	FanoutAPI               float64 `json:"fanout_api_cpu,omitempty" what:"the API server's part of the machine's processors meanwhile"`
 	FanoutHub               float64 `json:"fanout_hub_cpu,omitempty" what:"the hub's"`
-	NewClusterP50           float64 `json:"new_cluster_ms_p50" what:"from the label to the last Flux object, one cluster at a time" shown:"true"`
+	NewClusterP50           float64 `json:"new_cluster_ms_p50" what:"label to last Flux object, one cluster at a time" shown:"true"`
 	NewClusterP99           float64 `json:"new_cluster_ms_p99" what:"the same" atMost:"1000"`
-	NewCluster10P50         float64 `json:"new_cluster_10ps_ms_p50" what:"with ten clusters a second" shown:"true"`
-	NewCluster10P99         float64 `json:"new_cluster_10ps_ms_p99" what:"the same" atMost:"1000"`
+	NewCluster10P50         float64 `json:"new_cluster_10ps_ms_p50" what:"with ten clusters a second"`
+	NewCluster10P99         float64 `json:"new_cluster_10ps_ms_p99" what:"the same, with ten clusters a second" atMost:"1000"`
 	ReplayCluster10P50      float64 `json:"replay_10ps_ms_p50,omitempty" what:"of a bare client that sends as many requests of each kind for them at the same pace"`
 	ReplayCluster10P99      float64 `json:"replay_10ps_ms_p99,omitempty" what:"the same"`
 	RawChangesPerSecond     float64 `json:"raw_changes_per_s" what:"objects a bare client changes in a second"`
-	ChangeWritesRatio       float64 `json:"change_writes_ratio" what:"one add-on changed everywhere: all writes over the bare client's" atLeast:"0.8"`
-	ChangeSeconds           float64 `json:"change_s" what:"and how long it took until the last Flux object was changed" shown:"true"`
-	WritesPerChangedCluster float64 `json:"writes_per_changed_cluster" what:"writes for each cluster of that, the set's own aside" atMost:"3"`
+	ChangeWritesRatio       float64 `json:"change_writes_ratio" what:"as writes_ratio, for one add-on changed everywhere" atLeast:"0.8"`
+	ChangeSeconds           float64 `json:"change_s" what:"how long that takes" shown:"true"`
+	WritesPerChangedCluster float64 `json:"writes_per_changed_cluster" what:"without the set's own" atMost:"3"`
 	SetWrites               float64 `json:"set_writes" what:"the set's own: its revision, and its status about once a second"`
-	IdleWrites              float64 `json:"idle_writes" what:"in Flux's status noise, 20 a second (-noise)" atMost:"0"`
+	IdleWrites              float64 `json:"idle_writes" what:"while Flux writes 20 statuses a second (-noise)" atMost:"0"`
 	IdleCPU                 float64 `json:"idle_cpu_ms_per_event" what:"what an event of it costs the hub"`
 	ProbeCPU                float64 `json:"probe_cpu_ms" what:"what a probe costs the hub"`
 	RestartSeconds          float64 `json:"restart_s" what:"until a restarted hub has looked at everything" atMost:"20"`
-	RestartWrites           float64 `json:"restart_writes" what:"what it writes meanwhile" atMost:"0"`
+	RestartWrites           float64 `json:"restart_writes" what:"meanwhile" atMost:"0"`
 	RestartCPU              float64 `json:"restart_cpu_ms_per_object,omitempty" what:"processor time of the hub for that, for each Flux object"`
 	RestartReady            float64 `json:"restart_ready_s,omitempty" what:"from the start of that hub until it says that it is ready: it has read what it watches"`
-	RestartFirst            float64 `json:"restart_first_s,omitempty" what:"from the start of a hub to the last object of a cluster that is labelled when it is ready" atMost:"10"`
-	RestartPeak             float64 `json:"restart_peak_ratio,omitempty" what:"the most memory that a restart takes, over what the hub held before" atMost:"1.3"`
-	TakeOverSeconds         float64 `json:"take_over_s,omitempty" what:"from when another replica has the lease to the last object of a cluster that was labelled before" atMost:"5"`
-	ResidentMiB             float64 `json:"rss_mib" what:"memory of the hub with the whole fleet" shown:"true"`
-	KiBPerObject            float64 `json:"kib_per_object" what:"live heap for each Flux object, between the fleet and a fifth more" atMost:"6"`
+	RestartFirst            float64 `json:"restart_first_s,omitempty" what:"from its start to the last object of a cluster labelled once ready" atMost:"10"`
+	RestartPeak             float64 `json:"restart_peak_ratio,omitempty" what:"most memory of a restart over that before" atMost:"1.3"`
+	TakeOverSeconds         float64 `json:"take_over_s,omitempty" what:"from another replica's lease to the last object of a cluster labelled before" atMost:"5"`
+	ResidentMiB             float64 `json:"rss_mib" what:"memory of the hub" shown:"true"`
+	KiBPerObject            float64 `json:"kib_per_object" what:"live heap for each further Flux object" atMost:"6"`
 	RSSKiBPerObject         float64 `json:"rss_kib_per_object" what:"the same of resident memory"`
 	HealthyDelayRatio       float64 `json:"healthy_delay_ratio" what:"new_cluster_ms_p50 with dead clusters over without" atMost:"1.1"`
-	StatusWrites            float64 `json:"status_writes_per_delivery" what:"statuses of ours written for each delivery until all was Ready" atMost:"3"`
+	StatusWrites            float64 `json:"status_writes_per_delivery" what:"until all is Ready" atMost:"3"`
 }
 
 // wanted returns what is to be reached for a field, and whether it was.

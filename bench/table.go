@@ -20,7 +20,8 @@ const (
 )
 
 // table returns the newest runs of each size without Flux as a table in Markdown: what is to be reached, and what that needs to be
-// understood (`shown`). Of several runs it has the median, with the least and the most behind it. What no run has measured is a dash.
+// understood (`shown`). Of three runs or more it has the median, with the least and the most
+// behind it, and of two it has both. What no run has measured is a dash.
 func table(results []Result) []byte {
 	runs := newestRuns(results)
 	sizes := sizes(results)
@@ -34,9 +35,12 @@ func table(results []Result) []byte {
 	}
 	row("clusters × add-ons", "to reach", func(p Parameters) string { return thousands(p.Clusters) + " × " + strconv.Itoa(p.Addons) })
 	row("---", "---", func(Parameters) string { return "---" })
-	row("runs", "", func(p Parameters) string {
-		last := runs[p][len(runs[p])-1]
-		return fmt.Sprintf("%d of %s, %s", len(runs[p]), orUnknown(last.Commit), last.Date)
+	row("day (runs)", "", func(p Parameters) string {
+		day := runs[p][len(runs[p])-1].Date
+		if n := len(runs[p]); n > 1 {
+			return fmt.Sprintf("%s (%d)", day, n)
+		}
+		return day
 	})
 	fields := reflect.TypeFor[Result]()
 	for i := range fields.NumField() {
@@ -80,29 +84,32 @@ func sizes(results []Result) []Parameters {
 // reach returns what is to be reached for a field.
 func reach(tag reflect.StructTag) string {
 	if most, ok := tag.Lookup("atMost"); ok {
-		return "at most " + most
+		return "≤ " + most
 	}
 	if least, ok := tag.Lookup("atLeast"); ok {
 		least, ten, more := strings.Cut(least, " at 5 add-ons, ")
 		if more {
-			return "at least " + least + ", " + strings.TrimSuffix(ten, " at 10") + " with ten add-ons"
+			return "≥ " + least + ", × 10: " + strings.TrimSuffix(ten, " at 10")
 		}
-		return "at least " + least
+		return "≥ " + least
 	}
 	return ""
 }
 
-// spanned returns the median of values, with the least and the most behind it if they differ.
+// spanned returns the median of values, with the least and the most behind it if they differ; two it returns as they are.
 func spanned(values []float64) string {
 	if len(values) == 0 {
 		return "–"
 	}
 	slices.Sort(values)
 	least, middle, most := short(values[0]), short(values[(len(values)-1)/2]), short(values[len(values)-1])
-	if least == most {
+	switch {
+	case least == most:
 		return middle
+	case len(values) == 2:
+		return least + "–" + most
 	}
-	return middle + " (" + least + " to " + most + ")"
+	return middle + " (" + least + "–" + most + ")"
 }
 
 // short returns a number with about three digits.

@@ -119,13 +119,20 @@ func (w *World) checkCopies() {
 			switch {
 			case there != nil && !shared && original != nil:
 				w.violated("copies", "%s/%s stays, and its original is not shared", k.Namespace, name)
-			case shared && there == nil && nested(o, "metadata", "deletionTimestamp") == nil:
+			case shared && there == nil && nested(o, "metadata", "deletionTimestamp") == nil && !w.unrendered(c, o):
 				w.violated("copies", "%s/%s is read by %s, and is not there", k.Namespace, name, k.Name)
 			case shared && there != nil && nested(there, "data", key) != nested(original, "data", key):
 				w.violated("copies", "%s/%s is not as its original", k.Namespace, name)
 			}
 		}
 	}
+}
+
+// unrendered returns whether the add-on of a Flux object does not render any more: the object stays as it is, and what has been shared since
+// is not copied for it.
+func (w *World) unrendered(c *cluster, o apiserver.Object) bool {
+	s := w.sets[apiserver.Label(o, hubv1.AddonSetLabel)]
+	return s != nil && w.failsHere(c, s, apiserver.Label(o, hubv1.AddonLabel))
 }
 
 // isRead returns whether a Flux object reads a copy.

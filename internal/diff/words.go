@@ -130,7 +130,7 @@ func (f *Field) blame() string {
 	case f.Layer == "":
 		return ""
 	case f.Was != "":
-		return fmt.Sprintf("%s, before %s", f.Layer, f.Was)
+		return fmt.Sprintf("%s; was: %s", f.Layer, f.Was)
 	}
 	return f.Layer
 }

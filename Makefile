@@ -7,6 +7,8 @@ ARGS  ?=
 FUZZTIME ?= 1m
 # The end-to-end tests of make test-fast: the way of an add-on, waves, a dead cluster, leaving, taking over, installing.
 FAST ?= ^(TestJourney|TestRollout|TestBreaker|TestTeardown|TestImport|TestInstall)$$
+# Other versions, by their pins (test/localfleet/parts).
+MATRIX = flux-2.7 kubernetes-1.30
 COUNT ?= 1
 CLUSTERS ?= 500
 ADDONS ?= 5
@@ -82,6 +84,12 @@ test: tools ## Every test: unit, API server, end to end with real Flux controlle
 test-fast: tools ## Unit tests, the simulation, and six end-to-end tests of the main paths: before you send a change.
 	$(GO) run ./hack/slowest -timeout 20m -p 2 $$($(GO) list ./... | grep -v -e /e2e$$ -e /e2e/kamaji$$ -e /e2e/node$$ -e /test/node$$ -e /cmd/demo$$)
 	GOGC=$${GOGC:-300} $(GO) run ./hack/slowest -timeout 20m -count=1 -parallel 3 -run '$(FAST)' ./e2e
+
+.PHONY: matrix
+matrix: ## The main paths with the oldest Flux and Kubernetes that are supported: MATRIX="flux-2.7 kubernetes-1.30". It builds them first, once.
+	@for with in $(MATRIX); do export CHANDLER_WITH=$$with; \
+	  $(GO) run ./hack/tools && GOGC=$${GOGC:-300} $(GO) run ./hack/slowest -timeout 40m -count=1 -parallel 3 -run '$(FAST)' ./e2e || exit 1; \
+	done
 
 .PHONY: night
 night: tools ## What is too long for each change: races, 20,000 random days, old defects, fuzzing, every test. It ends with bin/night.md. ARGS="-only seeds,fuzz".

@@ -13,19 +13,25 @@ import (
 func TestSupport(t *testing.T) {
 	page := read(t, "support.md")
 	for module, row := range map[string]string{
-		"kubernetes":           "| Kubernetes of the management cluster | %s |",
+		"kubernetes":           "| Kubernetes of the management cluster | %s; ",
+		"kubernetes-1.30":      "the main paths with %s |",
 		"flux2":                "| Flux | %s: ",
 		"source-controller":    "source-controller %s, ",
 		"kustomize-controller": "kustomize-controller %s, ",
 		"helm-controller":      "helm-controller %s |",
-		"kamaji":               "| Kamaji | %s |",
-		"cluster-api":          "| Cluster API | %s, ",
-		"cluster-inventory":    "| ClusterProfile (SIG Multicluster) | %s |",
-		"helm":                 "| Helm, to install the hub | %s |",
-		"kustomize":            "| kustomize, to install the hub | %s |",
-		"kyverno":              "| Kyverno and Flagger, in the examples | %s and ",
-		"flagger":              " and %s | |",
-		"prometheus-operator":  "| Prometheus operator, for alerts | %s |",
+
+		"flux-2.7/source-controller":    "| Flux 2.7, the main paths | source-controller %s, ",
+		"flux-2.7/kustomize-controller": "kustomize-controller %s, ",
+		"flux-2.7/helm-controller":      "helm-controller %s | |",
+
+		"kamaji":              "| Kamaji | %s |",
+		"cluster-api":         "| Cluster API | %s, ",
+		"cluster-inventory":   "| ClusterProfile (SIG Multicluster) | %s |",
+		"helm":                "| Helm, to install the hub | %s |",
+		"kustomize":           "| kustomize, to install the hub | %s |",
+		"kyverno":             "| Kyverno and Flagger, in the examples | %s and ",
+		"flagger":             " and %s | |",
+		"prometheus-operator": "| Prometheus operator, for alerts | %s |",
 	} {
 		raw, err := os.ReadFile("../hack/tools/" + module + "/go.mod")
 		if err != nil {

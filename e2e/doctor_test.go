@@ -295,7 +295,8 @@ func (s *sick) fluxFaults(*testing.T) []malady {
 	more := fluxDeployment("helm-controller", "helm-controller", "v1.6.4", "--no-cross-namespace-refs=true")
 	more.Namespace = "second"
 	return []malady{
-		{want: []string{"ERROR FluxTooOld"}, fault: helm(func(c *corev1.Container) { c.Image = "ghcr.io/fluxcd/helm-controller:v1.5.3" })},
+		{want: []string{"ERROR FluxTooOld"}, fault: helm(func(c *corev1.Container) { c.Image = "ghcr.io/fluxcd/helm-controller:v1.3.0" })},
+		{want: []string{"WARNING FluxOlder"}, fault: helm(func(c *corev1.Container) { c.Image = "ghcr.io/fluxcd/helm-controller:v1.4.3" })},
 		{want: []string{"NOT CHECKED FluxVersionUnknown"}, fault: helm(func(c *corev1.Container) {
 			c.Image = "ghcr.io/fluxcd/helm-controller@sha256:" + strings.Repeat("0", 64)
 		})},

@@ -39,6 +39,7 @@ func steps(day time.Time, seeds int) []step {
 		{"fuzz", "each fuzz target for a minute", "make fuzz FUZZTIME=1m"},
 		{"bench", "200 clusters against the recorded runs", "make bench-check"},
 		{"test", "every test, with the long tables whole and seeds of its own", "CHANDLER_LONG=1 make test"},
+		{"matrix", "the main paths with the oldest Flux and Kubernetes that are supported", "make matrix"},
 		{"node", "one real node, with Kamaji, Flux and the hub as pods", "make e2e-node"},
 	}
 }

@@ -15,7 +15,7 @@ import (
 const (
 	crdRemedy = "apply the CRDs of the hub's version before the hub itself (docs/upgrade.md)"
 	// fluxRemedy is for what is missing or too old.
-	fluxRemedy = "install Flux 2.9 or newer: flux install, or what you have bootstrapped Flux with"
+	fluxRemedy = "install Flux 2.7 or newer, better 2.9: flux install, or what you have bootstrapped Flux with"
 )
 
 func crdSummary(f *Facts) string {

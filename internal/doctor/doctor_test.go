@@ -177,7 +177,8 @@ var cases = map[string]struct {
 	}, ""},
 	"FluxUnread":   {func(f *doctor.Facts) { f.Flux = doctor.Flux{} }, ""},
 	"FluxDown":     {func(f *doctor.Facts) { f.Flux.Workloads[0].Ready = 0 }, "ERROR FluxNotRunning"},
-	"OldFlux":      {func(f *doctor.Facts) { f.Flux.Workloads[0].Version = "v1.5.3" }, "ERROR FluxTooOld"},
+	"OldFlux":      {func(f *doctor.Facts) { f.Flux.Workloads[0].Version = "v1.3.0" }, "ERROR FluxTooOld"},
+	"OlderFlux":    {func(f *doctor.Facts) { f.Flux.Workloads[0].Version = "v1.4.3" }, "WARNING FluxOlder"},
 	"NewFlux":      {func(f *doctor.Facts) { f.Flux.Workloads[1].Version = "v1.10.0-rc.1" }, ""},
 	"FluxByDigest": {func(f *doctor.Facts) { f.Flux.Workloads[0].Version = "" }, "NOT CHECKED FluxVersionUnknown"},
 	"TwoFlux": {func(f *doctor.Facts) {

@@ -23,8 +23,12 @@ const (
 // Components are the controllers of Flux that the hub needs.
 func Components() []string { return []string{source, kustomize, helm} }
 
-// oldest are the versions of Flux 2.9's controllers, the oldest that the hub is tested with.
-var oldest = map[string]string{source: "v1.9.0", kustomize: "v1.9.0", helm: "v1.6.0"}
+// oldest are the versions of Flux 2.7's controllers, the oldest that the hub is tested with. whole are those of Flux 2.9's, which have all
+// that the hub asks of Flux.
+var (
+	oldest = map[string]string{source: "v1.7.0", kustomize: "v1.7.0", helm: "v1.4.0"}
+	whole  = map[string]string{source: "v1.9.0", kustomize: "v1.9.0", helm: "v1.6.0"}
+)
 
 func fluxSummary(f *Facts) string {
 	if !f.Flux.Read {
@@ -125,7 +129,7 @@ func fluxPods(f *Facts) []Finding { return pods(f.Flux.Workloads, "Flux") }
 
 // fluxVersions finds controllers that are older than what the hub is tested with.
 func fluxVersions(f *Facts) []Finding {
-	var old, unknown Objects
+	var old, older, unknown Objects
 	for i := range f.Flux.Workloads {
 		w := &f.Flux.Workloads[i]
 		switch before, known := olderThan(w.Version, oldest[w.Component]); {
@@ -133,13 +137,22 @@ func fluxVersions(f *Facts) []Finding {
 			unknown.Add(w.name() + " " + w.Version)
 		case before:
 			old.Add(fmt.Sprintf("%s %s, at least %s", w.name(), w.Version, oldest[w.Component]))
+		default:
+			if before, _ := olderThan(w.Version, whole[w.Component]); before {
+				older.Add(fmt.Sprintf("%s %s, at least %s", w.name(), w.Version, whole[w.Component]))
+			}
 		}
 	}
-	return append(some(old, Finding{Severity: Error, Code: "FluxTooOld",
-		What: "controllers of Flux are older than the hub supports (Flux 2.9)", Remedy: "upgrade Flux to 2.9 or newer, CRDs first"}),
+	return slices.Concat(
+		some(old, Finding{Severity: Error, Code: "FluxTooOld",
+			What: "controllers of Flux are older than the hub supports (Flux 2.7)", Remedy: "upgrade Flux to 2.9 or newer, CRDs first"}),
+		some(older, Finding{Severity: Warning, Code: "FluxOlder",
+			What: "controllers of Flux are older than Flux 2.9: if a chartRef leads to a chart of another name, they reinstall the release, and " +
+				"the removal guard does not hold that; a set may use neither manifestsFrom nor targetPath with from: Cluster",
+			Remedy: "upgrade Flux to 2.9 or newer, CRDs first"}),
 		some(unknown, Finding{Severity: NotChecked, Code: "FluxVersionUnknown",
 			What:   "not checked: the versions of controllers of Flux: the tags of their images are no versions",
-			Remedy: "the hub needs Flux 2.9 or newer"})...)
+			Remedy: "the hub needs Flux 2.7 or newer"}))
 }
 
 // olderThan compares versions such as v1.9.5; known is false if v is none.

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/chandler-hub/chandler/internal/crdschema"
 )
 
 // From is the field of an entry of valuesFrom, postBuild.substituteFrom, manifestsFrom or variablesFrom that says where
@@ -87,4 +89,10 @@ func known(kind string, body map[string]any, author Author) (map[string]any, []P
 		return body, problems
 	}
 	return SetDocuments(kind, body, out), problems
+}
+
+// KnowsLiteral returns whether the CRD of HelmReleases has valuesFrom[].literal, as that of Flux 2.9 and newer has.
+func KnowsLiteral(schemas *crdschema.Library) bool {
+	entry := map[string]any{"kind": "Secret", "name": "any", "literal": true}
+	return len(checkSchema(HelmReleaseKind, map[string]any{"valuesFrom": []any{entry}}, Author{Schemas: schemas}, true)) == 0
 }

@@ -83,6 +83,10 @@ func (r *renderer) absent(path, kind, name string, beside bool) error {
 	return compile.Error{Path: path, Absent: true, Message: text}
 }
 
+// needsLiteral says why something is refused, as far as the remedy without an upgrade.
+const needsLiteral = "this needs Flux 2.9 or newer: an older one lets a comma in a text set other values of the chart. Upgrade Flux, " +
+	"CRDs first, or write "
+
 // copies makes the entries of valuesFrom and substituteFrom with from: Cluster refer to the hub's copies. It returns
 // the body that Flux gets.
 func (r *renderer) copies(a *compile.Addon, body map[string]any) (map[string]any, []Copy, error) {
@@ -97,11 +101,14 @@ func (r *renderer) copies(a *compile.Addon, body map[string]any) (map[string]any
 		if !said {
 			continue
 		}
-		ref := maps.Clone(entry.(map[string]any))
+		ref, at := maps.Clone(entry.(map[string]any)), fmt.Sprintf("%s.%s[%d]", compile.Field(a.Kind), path, i)
 		if _, says := ref["literal"]; ref["targetPath"] != nil && !says {
+			if !fluxspec.KnowsLiteral(r.p.Schemas) {
+				return nil, nil, compile.Error{Path: at + ".targetPath", Message: needsLiteral + "a key with whole values, without targetPath"}
+			}
 			ref["literal"] = true // otherwise a comma in the value sets other values of the chart
 		}
-		c, err := r.copyOf(fmt.Sprintf("%s.%s[%d]", compile.Field(a.Kind), path, i), a.Kind, ref)
+		c, err := r.copyOf(at, a.Kind, ref)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -11,6 +11,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -180,5 +181,29 @@ func TestVariablesBesideTheCluster(t *testing.T) {
 	values := result.Objects[0].Object.Object["spec"].(map[string]any)["values"]
 	if got := fmt.Sprint(values); got != "map[size:beside zone:registration]" {
 		t.Errorf("values %s", got)
+	}
+}
+
+// TestBesideWithAnOlderFlux: a Flux that does not know literal would let a comma in a value set other values of the chart.
+func TestBesideWithAnOlderFlux(t *testing.T) {
+	older, err := crdschema.Parse([]byte(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: helmreleases.helm.toolkit.fluxcd.io},
+		spec: {group: helm.toolkit.fluxcd.io, scope: Namespaced, names: {kind: HelmRelease, plural: helmreleases}, versions: [{name: v2, served: true, storage: true,
+		schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
+		chart: {type: object, x-kubernetes-preserve-unknown-fields: true}, interval: {type: string},
+		valuesFrom: {type: array, items: {type: object, properties: {kind: {type: string}, name: {type: string}, valuesKey: {type: string}, targetPath: {type: string}}}}}}}}}}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := render.Secret(nil, map[string]string{hubv1.ShareAnnotation: "flux-system"}, "", map[string][]byte{"values.yaml": []byte("a: 1")})
+	for addon, refused := range map[string]string{
+		fmt.Sprintf(besideChart, `{kind: Secret, name: x, from: Cluster}`):                "",
+		fmt.Sprintf(besideChart, `{kind: Secret, name: x, targetPath: a, from: Cluster}`): "helmRelease.valuesFrom[0].targetPath: this needs Flux 2.9 or newer",
+		`manifests: {manifestsFrom: [{kind: Secret, name: x}]}`:                           "manifestsFrom: this needs Flux 2.9 or newer",
+		`manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}]}`:  "",
+	} {
+		_, err := besides(besideSpec(t, "addons: [{name: a, "+addon+"}]"), fluxspec.Author{Namespace: "flux-system", Platform: true, Schemas: older}, doc)
+		if (err != nil) != (refused != "") || err != nil && !strings.Contains(err.Error(), refused) {
+			t.Errorf("%s: %v, want %q", addon, err, refused)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 )
 
@@ -54,6 +55,9 @@ func (c *contents) refer(s fluxspec.ManifestsSource, as, key, under, prefix stri
 
 func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (*contents, error) {
 	out := &contents{versions: map[string]any{}, names: map[string]any{}}
+	if len(sources) > 0 && !fluxspec.KnowsLiteral(r.p.Schemas) {
+		return nil, compile.Error{Path: "manifestsFrom", Message: needsLiteral + "objects, or have a folder in Git"}
+	}
 	for i, s := range sources {
 		path := fmt.Sprintf("manifestsFrom[%d]", i)
 		doc, as, known, err := r.manifestsSource(path, s)

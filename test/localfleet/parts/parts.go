@@ -71,6 +71,8 @@ const (
 	EnvToolsDir = "CHANDLER_TOOLS_DIR"
 	// EnvRoot is the checkout of this repository, where it cannot be found from the working directory.
 	EnvRoot = "CHANDLER_ROOT"
+	// EnvWith names variants, with commas between: other versions of some parts, as "flux-2.7,kubernetes-1.30".
+	EnvWith = "CHANDLER_WITH"
 	// EnvAssets is a folder with a prebuilt etcd and kube-apiserver, as envtest knows it.
 	EnvAssets = "KUBEBUILDER_ASSETS"
 )
@@ -106,11 +108,6 @@ type FileSet struct {
 const (
 	// strip leaves out the symbol table and the debugger's data, a third of a binary.
 	strip = "-s -w"
-	// kubeVersion has to agree with hack/tools/kubernetes/go.mod; a test compares them. Without it the API server
-	// reports "v0.0.0-master+$Format:%H$", which no chart's kubeVersion accepts.
-	kubeVersion = "v1.36.3"
-	kubeLDFlags = strip + " -X k8s.io/component-base/version.gitVersion=" + kubeVersion +
-		" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36"
 
 	kubePins = "kubernetes"
 	// kubeletPins has the same version, and sums for more modules: a change of the sums would build the API server anew.
@@ -131,13 +128,43 @@ const (
 	keyScheme = "1"
 )
 
+// kubeVersions are those of the folders of pins with Kubernetes; a test compares them with each go.mod.
+var kubeVersions = map[string]string{kubePins: "v1.36.3", kubeletPins: "v1.36.3", "kubernetes-1.30": "v1.30.14"}
+
+// kubeLDFlags are the linker's flags for Kubernetes of some pins. Without them the API server reports
+// "v0.0.0-master+$Format:%H$", which no chart's kubeVersion accepts.
+func kubeLDFlags(pins string) string {
+	version := kubeVersions[pinned(pins)]
+	const set = " -X k8s.io/component-base/version."
+	return strip + set + "gitVersion=" + version + set + "gitMajor=1" + set + "gitMinor=" + strings.Split(version, ".")[1]
+}
+
+// variants are the pins that each variant has in place of the usual ones. The tests run with them at night.
+var variants = map[string]map[string]string{
+	"flux-2.7": {
+		SourceController: "flux-2.7/source-controller", KustomizeController: "flux-2.7/kustomize-controller",
+		HelmController: "flux-2.7/helm-controller",
+	},
+	"kubernetes-1.30": {kubePins: "kubernetes-1.30"},
+}
+
+// pinned returns the folder of pins that is used in place of the usual one, by EnvWith.
+func pinned(pins string) string {
+	for variant := range strings.SplitSeq(os.Getenv(EnvWith), ",") {
+		if other := variants[strings.TrimSpace(variant)][pins]; other != "" {
+			return other
+		}
+	}
+	return pins
+}
+
 // All lists the parts. Their versions are pinned by the go.mod of each one's Pins folder.
 func All() []Part {
-	return []Part{
+	return inUse([]Part{
 		{Name: Etcd, Pins: Etcd, Package: "go.etcd.io/etcd/server/v3", LDFlags: strip},
-		{Name: KubeAPIServer, Pins: kubePins, Package: kubeCmd + KubeAPIServer, LDFlags: kubeLDFlags},
-		{Name: KubeControllerManager, Pins: kubePins, Package: kubeCmd + KubeControllerManager, LDFlags: kubeLDFlags},
-		{Name: KubeScheduler, Pins: kubePins, Package: kubeCmd + KubeScheduler, LDFlags: kubeLDFlags},
+		{Name: KubeAPIServer, Pins: kubePins, Package: kubeCmd + KubeAPIServer, LDFlags: kubeLDFlags(kubePins)},
+		{Name: KubeControllerManager, Pins: kubePins, Package: kubeCmd + KubeControllerManager, LDFlags: kubeLDFlags(kubePins)},
+		{Name: KubeScheduler, Pins: kubePins, Package: kubeCmd + KubeScheduler, LDFlags: kubeLDFlags(kubePins)},
 		{Name: SourceController, Pins: SourceController, Package: fluxModule + SourceController, LDFlags: strip},
 		{Name: KustomizeController, Pins: KustomizeController, Package: fluxModule + KustomizeController, LDFlags: strip},
 		{Name: HelmController, Pins: HelmController, Package: fluxModule + HelmController, LDFlags: strip},
@@ -148,15 +175,23 @@ func All() []Part {
 		{Name: Helm, Pins: Helm, Package: "helm.sh/helm/v4/cmd/helm", LDFlags: strip},
 		{Name: SecretReader, Pins: ClusterInventory, Package: inventoryModule + "/plugins/kubeconfig-secretreader/cmd/plugin", LDFlags: strip},
 		{Name: Kustomize, Pins: Kustomize, Package: "sigs.k8s.io/kustomize/kustomize/v5", LDFlags: strip},
+	})
+}
+
+// inUse gives each part the pins that are in use.
+func inUse(all []Part) []Part {
+	for i := range all {
+		all[i].Pins = pinned(all[i].Pins)
 	}
+	return all
 }
 
 // Node lists the parts of a real node, which take minutes to build, and which only the tests on one need. They are not
 // among All.
 func Node() []Part {
 	return []Part{
-		{Name: Kubelet, Pins: kubeletPins, Package: kubeCmd + Kubelet, LDFlags: kubeLDFlags},
-		{Name: KubeProxy, Pins: kubeletPins, Package: kubeCmd + KubeProxy, LDFlags: kubeLDFlags},
+		{Name: Kubelet, Pins: kubeletPins, Package: kubeCmd + Kubelet, LDFlags: kubeLDFlags(kubeletPins)},
+		{Name: KubeProxy, Pins: kubeletPins, Package: kubeCmd + KubeProxy, LDFlags: kubeLDFlags(kubeletPins)},
 		{Name: CoreDNS, Pins: CoreDNS, Package: "github.com/coredns/coredns", LDFlags: strip},
 		{Name: Bridge, Pins: "cni", Package: cniModule + "main/" + Bridge, LDFlags: strip},
 		{Name: HostLocal, Pins: "cni", Package: cniModule + "ipam/" + HostLocal, LDFlags: strip},
@@ -166,7 +201,7 @@ func Node() []Part {
 
 // AllFiles lists the file sets. Their versions are pinned with the parts.
 func AllFiles() []FileSet {
-	return []FileSet{
+	all := []FileSet{
 		{Name: SourceController, Pins: SourceController, Module: fluxModule + SourceController, Files: fluxFiles},
 		{Name: KustomizeController, Pins: KustomizeController, Module: fluxModule + KustomizeController, Files: fluxFiles},
 		{Name: HelmController, Pins: HelmController, Module: fluxModule + HelmController, Files: fluxFiles},
@@ -186,6 +221,10 @@ func AllFiles() []FileSet {
 		{Name: HelmControllerInstall, Pins: HelmController, Module: fluxModule + HelmController, Files: fluxFolder},
 		{Name: FluxRBAC, Pins: "flux2", Module: fluxModule + "flux2/v2", Files: "manifests/rbac/*.yaml"},
 	}
+	for i := range all {
+		all[i].Pins = pinned(all[i].Pins)
+	}
+	return all
 }
 
 // Path returns the binary of a part. A prebuilt etcd and kube-apiserver in $KUBEBUILDER_ASSETS are preferred. The error

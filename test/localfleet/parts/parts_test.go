@@ -107,7 +107,7 @@ func TestPinsDecideThePath(t *testing.T) {
 }
 
 func TestKubernetesVersionIsThePinnedOne(t *testing.T) {
-	for _, pins := range []string{kubePins, kubeletPins} {
+	for pins, version := range kubeVersions {
 		dir, err := PinsDir(pins)
 		if err != nil {
 			t.Fatal(err)
@@ -116,13 +116,41 @@ func TestKubernetesVersionIsThePinnedOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(string(content), "k8s.io/kubernetes "+kubeVersion+"\n") {
-			t.Errorf("%s/go.mod pins another Kubernetes than %s", pins, kubeVersion)
+		if !strings.Contains(string(content), "k8s.io/kubernetes "+version+"\n") {
+			t.Errorf("%s/go.mod pins another Kubernetes than %s", pins, version)
 		}
 	}
-	minor := strings.Split(kubeVersion, ".")[1]
-	if !strings.HasSuffix(kubeLDFlags, "gitMinor="+minor) {
-		t.Errorf("gitMinor is not %s", minor)
+}
+
+// TestVariants: each variant has pins of its own for known parts, and is built beside the usual ones.
+func TestVariants(t *testing.T) {
+	t.Setenv(EnvToolsDir, t.TempDir())
+	usual := map[string]bool{}
+	for _, p := range All() {
+		path, err := p.Binary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		usual[path] = true
+	}
+	for variant, pins := range variants {
+		t.Setenv(EnvWith, "unknown, "+variant)
+		others := 0
+		for _, p := range All() {
+			path, err := p.Binary()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !usual[path] {
+				others++
+			}
+			if strings.HasPrefix(p.Name, "kube-") && !strings.Contains(p.LDFlags, kubeVersions[p.Pins]) {
+				t.Errorf("%s of %s is built as another version: %s", p.Name, variant, p.LDFlags)
+			}
+		}
+		if others < len(pins) {
+			t.Errorf("%s changes %d parts, and has pins for %d", variant, others, len(pins))
+		}
 	}
 }
 

@@ -59,6 +59,8 @@ type cluster struct {
 	leaves any
 	// annotated are the variables in the annotation that its origin had last.
 	annotated string
+	// adopted is when its registration, which was written by hand, has come to be of an origin.
+	adopted time.Time
 	// labels are those that its origin had last.
 	labels map[string]string
 	// seen are the labels that the registration had when the origin went; nil while there is an origin.

@@ -118,7 +118,8 @@ func (w *World) checkOrigin(write apiserver.Write) {
 		variable, _ := nested(o, "spec", "postBuild", "substitute", "read").(string)
 		return strings.HasPrefix(values+variable, nameless+" ")
 	}
-	if c := w.registrationOf(write.New); c != nil && c.provider != "Hand" && reads(write.New) && !reads(write.Old) {
+	c := w.registrationOf(write.New)
+	if c != nil && c.provider != "Hand" && w.clock.Since(c.adopted) >= time.Minute && reads(write.New) && !reads(write.Old) {
 		w.violated("origin", "%s is written as if %s had no origin", write.Key, c.name)
 	}
 }

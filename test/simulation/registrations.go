@@ -209,7 +209,7 @@ func (w *World) adopt(c *cluster) {
 		nested(o, "metadata", "deletionTimestamp") != nil {
 		return
 	}
-	c.own, c.provider = maps.Clone(apiserver.Labels(o)), "Secret"
+	c.own, c.provider, c.adopted = maps.Clone(apiserver.Labels(o)), "Secret", w.clock.Now()
 	delete(c.own, hubv1.NameLabel)
 	delete(c.own, hubv1.ProviderLabel)
 	c.ownUID = nested(o, "metadata", "uid")

@@ -14,6 +14,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/hub"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
 	"github.com/chandler-hub/chandler/internal/doctor"
+	"github.com/chandler-hub/chandler/internal/doctorreader"
 	"github.com/chandler-hub/chandler/internal/manifests"
 )
 
@@ -21,7 +22,7 @@ import (
 type Options struct {
 	hub.Connection
 	terminal.Streams
-	At     Examination
+	At     doctorreader.Where
 	Output command.Format
 }
 
@@ -54,7 +55,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	facts, err := examine(ctx, config, o.At)
+	facts, err := doctorreader.Read(ctx, config, o.At)
 	if err != nil {
 		return exit.Wrong(err)
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package doctor
+// Package doctorreader reads from a live hub what package doctor judges.
+package doctorreader
 
 import (
 	"context"
@@ -22,12 +23,12 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// Examination says where to look.
-type Examination struct{ HubNamespace, FluxNamespace string }
+// Where says where to look.
+type Where struct{ HubNamespace, FluxNamespace string }
 
-// examine gathers what `chandler doctor` judges. What the caller may not read, it notes in the facts; an error is that the API server
+// Read gathers what `chandler doctor` judges. What the caller may not read, it notes in the facts; an error is that the API server
 // does not answer, or does not let the caller in.
-func examine(ctx context.Context, config *rest.Config, at Examination) (*doctor.Facts, error) {
+func Read(ctx context.Context, config *rest.Config, at Where) (*doctor.Facts, error) {
 	clock := &dates{}
 	config = rest.CopyConfig(config)
 	config.Wrap(clock.wrap)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package doctor
+package doctorreader
 
 import (
 	"fmt"

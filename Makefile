@@ -9,6 +9,8 @@ FUZZTIME ?= 1m
 FAST ?= ^(TestJourney|TestRollout|TestBreaker|TestTeardown|TestImport|TestInstall)$$
 # Other versions, by their pins (test/localfleet/parts).
 MATRIX = flux-2.7 kubernetes-1.30
+# Helm 3, which Flux 2.7 has, takes a Deployment for ready on a cluster in which no controller runs, as these are.
+NOT_ALIKE = TestRollout/a_bad_edit|somebody_tries
 COUNT ?= 1
 CLUSTERS ?= 500
 ADDONS ?= 5
@@ -88,7 +90,7 @@ test-fast: tools ## Unit tests, the simulation, and six end-to-end tests of the 
 .PHONY: matrix
 matrix: ## The main paths with the oldest Flux and Kubernetes that are supported: MATRIX="flux-2.7 kubernetes-1.30". It builds them first, once.
 	@for with in $(MATRIX); do export CHANDLER_WITH=$$with; \
-	  $(GO) run ./hack/tools && GOGC=$${GOGC:-300} $(GO) run ./hack/slowest -timeout 40m -count=1 -parallel 3 -run '$(FAST)' ./e2e || exit 1; \
+	  $(GO) run ./hack/tools && GOGC=$${GOGC:-300} $(GO) run ./hack/slowest -timeout 40m -count=1 -parallel 3 -run '$(FAST)' -skip '$(NOT_ALIKE)' ./e2e || exit 1; \
 	done
 
 .PHONY: night

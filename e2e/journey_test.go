@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,10 +17,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/test/localfleet"
+	"github.com/chandler-hub/chandler/test/localfleet/parts"
 )
 
 // journey is one management cluster and three workload clusters, one of each kind of origin, and what they share.
@@ -207,12 +207,12 @@ func (j *journey) facts(t *testing.T) {
 			"clusterUID":         {string(r.Status.ClusterUID), string(system.UID)},
 			"provider":           {r.Status.Provider, provider},
 			"endpoint":           {r.Status.Endpoint, j.clusters[reg].Server()},
-			"kubernetesVersion":  {r.Status.KubernetesVersion, "v1.36.3"},
+			"kubernetesVersion":  {r.Status.KubernetesVersion, parts.KubernetesVersion()},
 			"addonCounts":        {r.Status.AddonCounts.Summary, "2/2"},
 			"label tier":         {r.Labels["tier"], "prod"},
 			"label of provider":  {r.Labels[hubv1.ProviderLabel], provider},
 			"label of the name":  {r.Labels[hubv1.NameLabel], reg},
-			"label of the minor": {r.Labels[hubv1.KubernetesMinorLabel], "1.36"},
+			"label of the minor": {"v" + r.Labels[hubv1.KubernetesMinorLabel] + ".", parts.KubernetesVersion()[:len("v1.36.")]},
 		} {
 			if pair[0] != pair[1] {
 				t.Errorf("%s: %s is %q, want %q", reg, what, pair[0], pair[1])

@@ -8,6 +8,8 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/chandler-hub/chandler/internal/crdschema"
 )
 
 // Default fills in the fields that an add-on's body leaves out, in place. The body must have passed Check. team is what
@@ -108,4 +110,17 @@ func (d defaulter) set(v any, path ...string) {
 	}
 	// Check has rejected a parent that is not a map. A null parent means that the author wants nothing there.
 	_ = unstructured.SetNestedField(d.body, v, path...)
+}
+
+// LeaveOutUnknown takes out of the body of a HelmRelease, in place, what the hub has written and the installed CRD does not know: the API
+// server would refuse the whole object. A Flux before 2.9 does not know chartNameChangeStrategy, and always reinstalls.
+func LeaveOutUnknown(body map[string]any, schemas *crdschema.Library) {
+	path := []string{"upgrade", "chartNameChangeStrategy"}
+	if Lacks(HelmReleaseKind, path, Author{Schemas: schemas}) == "" {
+		return
+	}
+	unstructured.RemoveNestedField(body, path...)
+	if upgrade, _, _ := unstructured.NestedMap(body, "upgrade"); len(upgrade) == 0 {
+		delete(body, "upgrade")
+	}
 }

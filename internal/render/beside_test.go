@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -184,16 +185,23 @@ func TestVariablesBesideTheCluster(t *testing.T) {
 	}
 }
 
-// TestBesideWithAnOlderFlux: a Flux that does not know literal would let a comma in a value set other values of the chart.
-func TestBesideWithAnOlderFlux(t *testing.T) {
+// olderFlux has the CRD of a HelmRelease with the fields of these tests, and without those of Flux 2.9.
+func olderFlux(t *testing.T) *crdschema.Library {
+	t.Helper()
 	older, err := crdschema.Parse([]byte(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: helmreleases.helm.toolkit.fluxcd.io},
 		spec: {group: helm.toolkit.fluxcd.io, scope: Namespaced, names: {kind: HelmRelease, plural: helmreleases}, versions: [{name: v2, served: true, storage: true,
 		schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
 		chart: {type: object, x-kubernetes-preserve-unknown-fields: true}, interval: {type: string},
+		upgrade: {type: object, properties: {remediation: {type: object, x-kubernetes-preserve-unknown-fields: true}}},
 		valuesFrom: {type: array, items: {type: object, properties: {kind: {type: string}, name: {type: string}, valuesKey: {type: string}, targetPath: {type: string}}}}}}}}}}]}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return older
+}
+
+// TestBesideWithAnOlderFlux: a Flux that does not know literal would let a comma in a value set other values of the chart.
+func TestBesideWithAnOlderFlux(t *testing.T) {
 	doc := render.Secret(nil, map[string]string{hubv1.ShareAnnotation: "flux-system"}, "", map[string][]byte{"values.yaml": []byte("a: 1")})
 	for addon, refused := range map[string]string{
 		fmt.Sprintf(besideChart, `{kind: Secret, name: x, from: Cluster}`):                "",
@@ -201,9 +209,24 @@ func TestBesideWithAnOlderFlux(t *testing.T) {
 		`manifests: {manifestsFrom: [{kind: Secret, name: x}]}`:                           "manifestsFrom: this needs Flux 2.9 or newer",
 		`manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}]}`:  "",
 	} {
-		_, err := besides(besideSpec(t, "addons: [{name: a, "+addon+"}]"), fluxspec.Author{Namespace: "flux-system", Platform: true, Schemas: older}, doc)
+		_, err := besides(besideSpec(t, "addons: [{name: a, "+addon+"}]"), fluxspec.Author{Namespace: "flux-system", Platform: true, Schemas: olderFlux(t)}, doc)
 		if (err != nil) != (refused != "") || err != nil && !strings.Contains(err.Error(), refused) {
 			t.Errorf("%s: %v, want %q", addon, err, refused)
+		}
+	}
+}
+
+// TestFieldsThatAnOlderFluxLacks: the API server refuses an object with a field that the CRD does not have, also one that the hub adds.
+func TestFieldsThatAnOlderFluxLacks(t *testing.T) {
+	const manifests = `addons: [{name: a, manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}]}}]`
+	for schemas, want := range map[*crdschema.Library]bool{nil: true, olderFlux(t): false} {
+		result, err := besides(besideSpec(t, manifests), fluxspec.Author{Namespace: "flux-system", Platform: true, Schemas: schemas}, render.Document{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, there, _ := unstructured.NestedString(result.Objects[0].Manifest().Object, "spec", "upgrade", "chartNameChangeStrategy")
+		if there != want {
+			t.Errorf("chartNameChangeStrategy is there: %t, want %t", there, want)
 		}
 	}
 }

@@ -87,6 +87,7 @@ func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*
 	fluxspec.Default(a.Kind, spec, rel.name, r.team)
 	if out.Kind == fluxspec.HelmReleaseKind {
 		out.Release, out.Chart = identityOf(spec), fluxspec.ReinstallsFor(spec)
+		fluxspec.LeaveOutUnknown(spec, r.p.Schemas)
 		for _, namespace := range []string{out.Release.Namespace, out.Release.StorageNamespace} {
 			if why := r.team.RefusesRelease(namespace); why != "" {
 				return nil, errors.New(why)

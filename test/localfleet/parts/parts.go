@@ -139,6 +139,9 @@ func kubeLDFlags(pins string) string {
 	return strip + set + "gitVersion=" + version + set + "gitMajor=1" + set + "gitMinor=" + strings.Split(version, ".")[1]
 }
 
+// KubernetesVersion returns the version of the API servers, such as v1.36.3.
+func KubernetesVersion() string { return kubeVersions[pinned(kubePins)] }
+
 // variants are the pins that each variant has in place of the usual ones. The tests run with them at night.
 var variants = map[string]map[string]string{
 	"flux-2.7": {

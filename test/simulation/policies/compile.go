@@ -9,6 +9,7 @@ import (
 
 	celgo "github.com/google/cel-go/cel"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 )
@@ -31,8 +32,9 @@ func (e *expression) GetExpression() string { return e.text }
 // ReturnTypes implements cel.ExpressionAccessor.
 func (e *expression) ReturnTypes() []*celgo.Type { return e.returns }
 
+// baseEnvironment has the functions of the oldest Kubernetes that the hub supports, so that a policy with a newer one does not compile.
 var baseEnvironment = sync.OnceValue(func() *environment.EnvSet {
-	return environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
+	return environment.MustBaseEnvSet(version.MajorMinor(1, 30))
 })
 
 // compile compiles the expressions of a policy, as plugin/policy/validating of k8s.io/apiserver does.
@@ -45,7 +47,7 @@ func compile(of *admissionv1.ValidatingAdmissionPolicy) (*compiled, error) {
 	var failed []error
 	for _, v := range of.Spec.Variables {
 		result := compiler.CompileAndStoreVariable(&expression{v.Name, v.Expression, []*celgo.Type{celgo.AnyType, celgo.DynType}}, has,
-			environment.StoredExpressions)
+			environment.NewExpressions)
 		if result.Error != nil {
 			failed = append(failed, fmt.Errorf("variable %s: %s", v.Name, result.Error.Detail))
 		}
@@ -56,8 +58,8 @@ func compile(of *admissionv1.ValidatingAdmissionPolicy) (*compiled, error) {
 		messages = append(messages, &expression{text: v.MessageExpression, returns: []*celgo.Type{celgo.StringType}})
 	}
 	out := &compiled{
-		validations: compiler.CompileCondition(conditions, has, environment.StoredExpressions),
-		messages:    compiler.CompileCondition(messages, has, environment.StoredExpressions),
+		validations: compiler.CompileCondition(conditions, has, environment.NewExpressions),
+		messages:    compiler.CompileCondition(messages, has, environment.NewExpressions),
 	}
 	failed = append(append(failed, out.validations.CompilationErrors()...), out.messages.CompilationErrors()...)
 	return out, errors.Join(failed...)

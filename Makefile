@@ -10,7 +10,7 @@ FAST ?= ^(TestJourney|TestRollout|TestBreaker|TestTeardown|TestImport|TestInstal
 # Other versions, by their pins (test/localfleet/parts).
 MATRIX = flux-2.7 kubernetes-1.30
 # Helm 3, which Flux 2.7 has, takes a Deployment for ready on a cluster in which no controller runs, as these are.
-NOT_ALIKE = TestRollout/a_bad_edit|somebody_tries
+NOT_ALIKE = TestRollout/(a_bad_edit|somebody_tries)
 COUNT ?= 1
 CLUSTERS ?= 500
 ADDONS ?= 5

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/demise"
 	"github.com/chandler-hub/chandler/controllers/expectations"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/controllers/logkey"
@@ -193,6 +194,9 @@ func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.
 	if upToDate(reg, desired) {
 		return nil
 	}
+	if err := r.mayRegister(ctx, fresh); err != nil {
+		return err
+	}
 	if err := r.apply(ctx, req, obj, reg, name, desired); apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil // nothing is made here any more, and the origin goes too
 	} else if err != nil {
@@ -207,6 +211,19 @@ func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.
 		r.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, hubv1.RegisteredEvent, "Register", "registered as ClusterRegistration %q%s", name, by)
 	}
 	return nil
+}
+
+// mayRegister returns an error while the CRD of registrations is being deleted. Kubernetes 1.30 lets a server-side apply make an object then,
+// and waits for that to go before the CRD may.
+func (r *Reconciler) mayRegister(ctx context.Context, fresh bool) error {
+	if !fresh {
+		return nil
+	}
+	going, err := demise.AnyKind(ctx, r.Live, demise.Registrations)
+	if err == nil && going {
+		err = errors.New("nothing is registered while the CRD of ClusterRegistrations is being deleted")
+	}
+	return err
 }
 
 // name returns the name that the registration of an origin has or may take: the first, or that with the kind if another

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -33,7 +34,9 @@ func TestANameIsFree(t *testing.T) {
 	first, second := registered("one", origin.Kamaji.Reference("one")), registered("one-secret", origin.Secret.Reference("one-secret"))
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one",
 		Labels: map[string]string{hubv1.RegisterLabel: "true"}}}
-	api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(first, second, secret).Build()
+	named := func(o client.Object) []string { return []string{o.GetName()} }
+	api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(first, second, secret).
+		WithIndex(&apiextensionsv1.CustomResourceDefinition{}, metav1.ObjectNameField, named).Build()
 	config := &hubconfig.Config{Shared: hubconfig.Shared{Origins: origin.Policy{SecretNamespaces: []string{"fleet"}}}}
 	r := &Reconciler{Client: api, Live: api, Config: config, Clock: clock.NewFakePassiveClock(time.Now()), Recorder: events.NewFakeRecorder(10),
 		Origins: originreader.New(api, api, config.Origins)}

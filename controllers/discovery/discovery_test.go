@@ -164,7 +164,7 @@ func TestWrittenByHand(t *testing.T) {
 			scheme := hubscheme.New()
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "edge"}, Spec: tc.spec}
 			recorder := events.NewFakeRecorder(10)
-			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(reg).
+			api := crdNamed(fake.NewClientBuilder().WithScheme(scheme)).WithObjects(reg).
 				WithIndex(&hubv1.AddonDelivery{}, index.DeliveryRegistration, func(client.Object) []string { return nil }).Build()
 			applied := ""
 			r := &Reconciler{Live: api, Clock: clocktesting.NewFakePassiveClock(time.Now()), Recorder: recorder, Client: interceptor.NewClient(api, interceptor.Funcs{
@@ -195,7 +195,7 @@ func TestWrittenByHand(t *testing.T) {
 func TestNamesakes(t *testing.T) {
 	scheme := hubscheme.New()
 	key := types.NamespacedName{Namespace: "fleet", Name: "edge"}
-	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+	api := crdNamed(fake.NewClientBuilder().WithScheme(scheme)).WithObjects(
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{hubv1.RegisterLabel: "true"}}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "other"}},
 	).Build()

@@ -16,15 +16,12 @@ import (
 	"k8s.io/client-go/tools/events"
 	clock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -48,7 +45,7 @@ func newByRule(t *testing.T, objects ...client.Object) *byRule {
 		t.Fatal(err)
 	}
 	b := &byRule{t: t, clock: clock.NewFakePassiveClock(time.Now()), recorder: events.NewFakeRecorder(100)}
-	b.api = indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithStatusSubresource(&hubv1.ClusterRegistration{}).
+	b.api = indexed().WithStatusSubresource(&hubv1.ClusterRegistration{}).
 		WithIndex(&corev1.Secret{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).WithObjects(objects...).Build()
 	config := &hubconfig.Config{Shared: hubconfig.Shared{Origins: origin.Policy{SecretNamespaces: []string{"team-a", "other"}, Rules: rules}}, DeselectionDelay: 5 * time.Minute}
 	b.r = &Reconciler{Client: b.api, Live: b.api, Config: config, Clock: b.clock, Recorder: b.recorder, Origins: originreader.New(b.api, b.api, config.Origins), Tenure: &tenure.Tenure{}}

@@ -34,9 +34,7 @@ func TestANameIsFree(t *testing.T) {
 	first, second := registered("one", origin.Kamaji.Reference("one")), registered("one-secret", origin.Secret.Reference("one-secret"))
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one",
 		Labels: map[string]string{hubv1.RegisterLabel: "true"}}}
-	named := func(o client.Object) []string { return []string{o.GetName()} }
-	api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(first, second, secret).
-		WithIndex(&apiextensionsv1.CustomResourceDefinition{}, metav1.ObjectNameField, named).Build()
+	api := indexed().WithObjects(first, second, secret).Build()
 	config := &hubconfig.Config{Shared: hubconfig.Shared{Origins: origin.Policy{SecretNamespaces: []string{"fleet"}}}}
 	r := &Reconciler{Client: api, Live: api, Config: config, Clock: clock.NewFakePassiveClock(time.Now()), Recorder: events.NewFakeRecorder(10),
 		Origins: originreader.New(api, api, config.Origins)}
@@ -89,4 +87,15 @@ func TestAClusterGoesAndItsSecretStays(t *testing.T) {
 		is.Create(event.CreateEvent{Object: cluster, IsInInitialList: true}) || is.Update(event.UpdateEvent{ObjectOld: cluster, ObjectNew: cluster}) {
 		t.Error("it wakes at the wrong time")
 	}
+}
+
+// indexed returns a builder of a client with the hub's indexes.
+func indexed() *fake.ClientBuilder {
+	return crdNamed(indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())))
+}
+
+// crdNamed lets a client read a CRD by its name, as a live one does.
+func crdNamed(b *fake.ClientBuilder) *fake.ClientBuilder {
+	named := func(o client.Object) []string { return []string{o.GetName()} }
+	return b.WithIndex(&apiextensionsv1.CustomResourceDefinition{}, metav1.ObjectNameField, named)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -24,6 +25,13 @@ type Root struct {
 	// Dir is its path, with slashes, as it is in the names of files.
 	Dir  string
 	Tree *layout.Tree
+}
+
+// rel returns the path of a file in the folder; false if it lies elsewhere. The names of files do not begin with the folder if that is
+// the working folder.
+func (r Root) rel(file string) (string, bool) {
+	rel, err := filepath.Rel(r.Dir, file)
+	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
 }
 
 // maxRounds is how deep Kustomizations may apply Kustomizations.
@@ -117,7 +125,7 @@ func (b *builder) at(made *folding.Object, k *kustomizev1.Kustomization) (Root, 
 		}
 	}
 	for _, root := range b.roots {
-		rel, ok := strings.CutPrefix(made.File, root.Dir+"/")
+		rel, ok := root.rel(made.File)
 		for dir := path.Dir(rel); ok && dir != "."; dir = path.Dir(dir) {
 			if folder := path.Join(dir, layout.Folder(k)); root.Tree.Has(folder) && k.Spec.Path != "" {
 				k.Spec.Path = folder
@@ -159,7 +167,7 @@ func (b *builder) build(root Root, made *folding.Object, k *kustomizev1.Kustomiz
 // consume takes out what is in the files that a folder was built of.
 func (b *builder) consume(root Root, built *layout.Built) {
 	inside := func(file string) bool {
-		rel, ok := strings.CutPrefix(file, root.Dir+"/")
+		rel, ok := root.rel(file)
 		return ok && built.Files[rel]
 	}
 	b.in.Objects = slices.DeleteFunc(b.in.Objects, func(o folding.Object) bool { return !o.Built && inside(o.File) })
@@ -228,7 +236,7 @@ func (b *builder) wanted(root Root, folder string) bool {
 	}
 	files := root.Tree.Reads(folder)
 	return slices.ContainsFunc(b.in.Objects, func(o folding.Object) bool {
-		rel, ok := strings.CutPrefix(o.File, root.Dir+"/")
+		rel, ok := root.rel(o.File)
 		return ok && !o.Built && files[rel] && (forAnother(o.Unstructured) || root.Tree.Mentions(files, "kubeConfig"))
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
 )
 
@@ -69,6 +71,22 @@ func TestImportParents(t *testing.T) {
 		t.Fatal(err, errs)
 	}
 	clitest.Golden(t, "parents.txt", errs+out)
+}
+
+// TestImportWorkingFolder: the working folder, by its name or as a dot, is a folder like any other.
+func TestImportWorkingFolder(t *testing.T) {
+	dir, out, errs, err := importing(t, fleetOfParents())
+	if err != nil {
+		t.Fatal(err, errs)
+	}
+	t.Chdir(dir)
+	dotOut, dotErrs, err := run(".")
+	if err != nil {
+		t.Fatal(err, dotErrs)
+	}
+	if d := cmp.Diff(errs+out, dotErrs+dotOut); d != "" {
+		t.Errorf("chandler import . prints something else (-dir +.):\n%s", d)
+	}
 }
 
 // TestImportUnknownVariables: a value that is in a Secret, or in a ConfigMap that is not in the files, becomes a variable of the set that the

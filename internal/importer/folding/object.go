@@ -123,6 +123,9 @@ func (f *folder) findCluster(m *member, spec map[string]any) string {
 		return fmt.Sprintf("its kubeconfig (Secret %q) %s", secret, own.Problem)
 	}
 	m.cluster = f.clusters.of(m.GetNamespace(), secret, key)
+	if note := m.cluster.unlike(own, m.GetNamespace(), secret); note != "" {
+		m.note("%s", note)
+	}
 	return m.cluster.another(own, m.GetNamespace(), secret, key)
 }
 

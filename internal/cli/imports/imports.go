@@ -108,6 +108,9 @@ func (o *Options) run(ctx context.Context) error {
 	for _, l := range result.Left {
 		terminal.Say(o.ErrOut, "left as it is: %s", l)
 	}
+	if remedy := result.Remedy(in.Hub); remedy != "" {
+		terminal.Say(o.ErrOut, "%s", remedy)
+	}
 	if len(result.Sets)+len(o.foreign) == 0 {
 		terminal.Say(o.ErrOut, "%s", result.Nothing())
 		return o.ends(result, unread)

@@ -4,6 +4,7 @@ package folding
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,9 +49,11 @@ func local(kind, namespace string, spec map[string]any, crossNamespace bool) str
 
 // place writes the add-on's body for its set, and checks it as the compiler does.
 func (f *folder) place(m *member) string {
+	m.confined = false
 	if !f.reach(m.home).To(m.cluster.registration()) {
+		m.confined = true
 		return fmt.Sprintf("its set has to be in namespace %q, where Flux resolves its %s, and reaches only clusters that are registered "+
-			"there, and not %s: write it by hand, or make %q a platform namespace", m.home, m.local, m.cluster, m.home)
+			"there, and not %s: write it by hand, or %s", m.home, m.local, m.cluster, f.toPlatform(m.home))
 	}
 	m.body = body(m.GetKind(), m.GetNamespace(), m.GetName(), m.spec(), m.home)
 	if m.beside && m.home == f.in.Namespace {
@@ -60,15 +63,26 @@ func (f *folder) place(m *member) string {
 	if bad := badKey(m.body); bad != "" {
 		return fmt.Sprintf("spec: the key %q holds <<, which begins an expression in an AddonSet: rename it", bad)
 	}
-	author := f.reach(m.home).Author("")
-	if problems := fluxspec.Check(m.GetKind(), checked, author); len(problems) > 0 {
-		why := fmt.Sprintf("spec.%s %s", problems[0].Path, problems[0].Message)
-		if m.local != "" && m.home != f.in.Namespace && strings.HasSuffix(problems[0].Path, ".namespace") {
-			why += fmt.Sprintf(". Its set has to be in namespace %q, where Flux resolves its %s", m.home, m.local)
-		}
+	problems := fluxspec.Check(m.GetKind(), checked, f.reach(m.home).Author(""))
+	if len(problems) == 0 {
+		return ""
+	}
+	why := fmt.Sprintf("spec.%s %s", problems[0].Path, problems[0].Message)
+	m.confined = len(fluxspec.Check(m.GetKind(), checked, match.Reach{Namespace: m.home, Platform: true}.Author(""))) == 0
+	if !m.confined {
 		return why
 	}
-	return ""
+	because := ""
+	if m.local != "" {
+		because = ", where Flux resolves its " + m.local
+	}
+	return fmt.Sprintf("%s. Its set has to be there%s: write the source there too, or %s", why, because, f.toPlatform(m.home))
+}
+
+// toPlatform says how sets of a namespace get to do what those of platform namespaces do.
+func (f *folder) toPlatform(namespaces ...string) string {
+	return fmt.Sprintf("make it a platform namespace, whose sets reach every cluster (--platform-namespaces %s, here and for the hub)",
+		strings.Join(slices.Concat(f.in.Hub.PlatformNamespaces, namespaces), ","))
 }
 
 func (f *folder) reach(namespace string) match.Reach {

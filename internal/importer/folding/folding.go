@@ -105,6 +105,9 @@ type Result struct {
 	Folded []*Object
 	// Makers are what makes folded objects, and would make them again after their adoption.
 	Makers []Maker
+	// Confined are the namespaces whose sets could take over More objects if they were platform namespaces.
+	Confined []string
+	More     int
 	// NotHere is as in the input.
 	NotHere bool
 	// Seen counts the Flux objects that were read, and Remote those of them that are for other clusters.
@@ -151,6 +154,8 @@ type member struct {
 	home, local string
 	// beside is true if the set reads beside the cluster what the object reads in its own namespace.
 	beside bool
+	// confined is true if only a set of a platform namespace could deliver it.
+	confined bool
 }
 
 type folder struct {
@@ -161,8 +166,17 @@ type folder struct {
 	words    []word
 }
 
-// Fold folds.
+// Fold folds, and tries how much more it would fold with more platform namespaces.
 func Fold(in Input) *Result {
+	out := fold(in)
+	if len(out.Confined) > 0 {
+		in.Hub.PlatformNamespaces = slices.Concat(in.Hub.PlatformNamespaces, out.Confined)
+		out.More = len(fold(in).Folded) - len(out.Folded)
+	}
+	return out
+}
+
+func fold(in Input) *Result {
 	in.Objects = slices.SortedStableFunc(slices.Values(in.Objects), func(a, b Object) int { return cmp.Compare(a.key(), b.key()) })
 	f := &folder{in: &in, out: &Result{NotHere: in.NotHere}, clusters: newClusters(&in), left: map[string]bool{}}
 	f.count()

@@ -46,6 +46,9 @@ func (f *folder) read() []*member {
 		if why != "" {
 			f.leave(m.Object, "%s", why)
 		}
+		if m.confined && !slices.Contains(f.out.Confined, m.home) {
+			f.out.Confined = append(f.out.Confined, m.home)
+		}
 		return why != ""
 	})
 	return f.releasesOnce(out)

@@ -86,6 +86,10 @@ func (f *folder) member(o *Object) *member {
 		spec, _ = current.Object["spec"].(map[string]any)
 		m.note("%s", converted)
 	}
+	if version, kind := idleVersion(spec); version != "" {
+		m.note("spec.chart.spec.version is %q, and the add-on has none: it has no effect on a chart from a %s, which Flux takes as it is there",
+			version, kind)
+	}
 	for _, step := range []func(*member, map[string]any) string{f.variables, f.findCluster, f.state, f.dependencies} {
 		if why := step(m, spec); why != "" {
 			f.leave(o, "%s", why)

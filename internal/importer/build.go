@@ -59,13 +59,15 @@ type builder struct {
 	makers map[string]string
 	// done are the specs of Kustomizations that were built, by key.
 	done map[string]any
-	// folders are those that a Kustomization applies, with their roots.
-	folders map[string]bool
+	// folders are those that were built, with their roots, and what applies them; "" if only somebody may.
+	folders map[string]string
+	// failed are those that a Kustomization applies, and of which nobody knows what comes out.
+	failed map[string]bool
 }
 
 func (b *builder) run() {
 	b.notes = maps.Clone(b.notes)
-	b.makers, b.done, b.folders = map[string]string{}, map[string]any{}, map[string]bool{}
+	b.makers, b.done, b.folders, b.failed = map[string]string{}, map[string]any{}, map[string]string{}, map[string]bool{}
 	b.rounds()
 	// What is left may be listed and patched by a kustomization.yaml that no Kustomization applies, but somebody.
 	for _, root := range b.roots {
@@ -75,6 +77,48 @@ func (b *builder) run() {
 		}
 	}
 	b.rounds()
+	b.unlisted()
+}
+
+// unlisted marks what lies in a folder that a Kustomization applies, and is no part of it, such as templates to copy, with all that would
+// come out of it.
+func (b *builder) unlisted() {
+	listed := map[string]bool{}
+	unlisted := map[string]string{}
+	for i := range b.in.Objects {
+		o := &b.in.Objects[i]
+		if o.Unlisted = b.beside(o); o.Unlisted != "" {
+			unlisted[o.String()] = o.Unlisted
+		} else {
+			listed[o.String()] = true
+		}
+	}
+	for again := true; again; {
+		again = false
+		for i := range b.in.Objects {
+			o := &b.in.Objects[i]
+			maker := b.makers[o.String()]
+			if by := unlisted[maker]; o.Built && o.Unlisted == "" && by != "" && !listed[maker] {
+				o.Unlisted, unlisted[o.String()], again = by, by, true
+				delete(listed, o.String())
+			}
+		}
+	}
+}
+
+// beside returns the Kustomization that applies a folder above an object's file, and not the file; "" if there is none.
+func (b *builder) beside(o *folding.Object) string {
+	for _, root := range b.roots {
+		rel, ok := root.rel(o.File)
+		for dir := rel; ok && !o.Built && dir != "."; {
+			dir = path.Dir(dir)
+			at := root.Dir + "//" + strings.TrimPrefix(dir, ".")
+			if maker := b.folders[at]; maker != "" || b.failed[at] {
+				return maker
+			}
+		}
+	}
+	return ""
 }
 
 // rounds builds what the Kustomizations apply that are known, and what those apply that come out of these.
@@ -154,10 +198,11 @@ func (b *builder) build(root Root, made *folding.Object, k *kustomizev1.Kustomiz
 		b.note(about, "%s is built of a kustomization.yaml, and what comes out is not known: %v", about, err)
 		return
 	case err != nil:
+		b.failed[root.Dir+"//"+folder] = true
 		b.note(about, "%s (%s, line %d) is for the management cluster, and what it applies is not known: %v", made, file, line, err)
 		return
 	}
-	b.folders[root.Dir+"//"+folder] = true
+	b.folders[root.Dir+"//"+folder] = maker
 	b.consume(root, built)
 	for _, u := range built.Objects {
 		b.addBuilt(folding.Object{File: file, Line: line, Built: true, Unstructured: u}, maker, built.Unread)

@@ -152,3 +152,22 @@ func TestImportForeign(t *testing.T) {
 	}
 	clitest.Golden(t, "foreign.txt", errs+out)
 }
+
+// TestImportUnlisted: what lies in a folder that a Kustomization applies, and is no part of it, is left, even if an object that is applied
+// has its name; and its cluster is not to be registered. A folder that another Kustomization applies is no such.
+func TestImportUnlisted(t *testing.T) {
+	of := func(name string) string { return strings.ReplaceAll(spoke, "NAME", name) }
+	files := map[string]string{
+		"hub/sync.yaml":          parent("all", "./all", "") + parent("own", "./all/own", ""),
+		"all/kustomization.yaml": "resources: [a]\n", "all/a/kustomization.yaml": "resources: [app.yaml]\n",
+		"all/a/app.yaml": of("a"), "all/a/old.yaml": strings.Replace(of("a"), "1h", "2h", 1), "all/template/kustomization.yaml": "resources: [app.yaml]\n",
+		"all/template/app.yaml": of("template"), "all/own/app.yaml": of("own"), "elsewhere/app.yaml": of("elsewhere"),
+		"all/template/made.yaml": parent("made", "./made", ""), "made/app.yaml": of("made"),
+		"all/template/hub.yaml": parent("for-the-hub", "./nowhere", ""),
+	}
+	_, out, errs, err := importing(t, files)
+	if err != nil {
+		t.Fatal(err, errs)
+	}
+	clitest.Golden(t, "unlisted.txt", errs+out)
+}

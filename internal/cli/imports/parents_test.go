@@ -119,6 +119,17 @@ func TestImportTemplates(t *testing.T) {
 	}
 }
 
+// TestImportResourceSets: what Flux Operator makes of a ResourceSet is on the cluster only, and a note says so.
+func TestImportResourceSets(t *testing.T) {
+	const set = "apiVersion: fluxcd.controlplane.io/v1\nkind: ResourceSet\nmetadata: {name: apps, namespace: flux-system}\nspec:\n  inputs: [{cluster: a}]\n" +
+		"  resources:\n  - apiVersion: kustomize.toolkit.fluxcd.io/v1\n    kind: Kustomization\n    metadata: {name: \"<< inputs.cluster >>\"}\n"
+	_, out, errs, err := importing(t, map[string]string{"set.yaml": set, "a.yaml": strings.ReplaceAll(spoke, "NAME", "a")})
+	if err != nil || !strings.HasPrefix(out, "# 1 AddonSet of 1 object on 1 cluster\n") || errs != "note: set.yaml, line 1: ResourceSet flux-system/apps: "+
+		"the Flux objects that it makes are on the management cluster only: import them from there, with --from-cluster\n" {
+		t.Errorf("%v\n%s%s", err, errs, out)
+	}
+}
+
 // TestImportRoots: paths count from the root of a repository, also where that is a folder below the one that is named; and a
 // kustomization.yaml that no Kustomization applies is built all the same.
 func TestImportRoots(t *testing.T) {

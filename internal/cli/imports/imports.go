@@ -191,7 +191,10 @@ func (o *Options) files(ctx context.Context) (in folding.Input, unread int, err 
 			continue
 		}
 		found, err := preview.Documents(file.Name, file.Raw)
-		r.Unreadable(err, file.Named)
+		var not *preview.NotObject
+		if file.Named || !layout.SaysHow(file.Name) || !errors.As(err, &not) {
+			r.Unreadable(err, file.Named)
+		}
 		for _, d := range found {
 			if o.ClustersDir == "" {
 				r.Fail(reader.Take(filepath.ToSlash(file.Name), d))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -24,6 +25,13 @@ type Root struct {
 	// Dir is its path, with slashes, as it is in the names of files.
 	Dir  string
 	Tree *layout.Tree
+}
+
+// rel returns the path of a file in the folder; false if it lies elsewhere. The names of files do not begin with the folder if that is
+// the working folder.
+func (r Root) rel(file string) (string, bool) {
+	rel, err := filepath.Rel(r.Dir, file)
+	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
 }
 
 // maxRounds is how deep Kustomizations may apply Kustomizations.
@@ -51,13 +59,15 @@ type builder struct {
 	makers map[string]string
 	// done are the specs of Kustomizations that were built, by key.
 	done map[string]any
-	// folders are those that a Kustomization applies, with their roots.
-	folders map[string]bool
+	// folders are those that were built, with their roots, and what applies them; "" if only somebody may.
+	folders map[string]string
+	// failed are those that a Kustomization applies, and of which nobody knows what comes out.
+	failed map[string]bool
 }
 
 func (b *builder) run() {
 	b.notes = maps.Clone(b.notes)
-	b.makers, b.done, b.folders = map[string]string{}, map[string]any{}, map[string]bool{}
+	b.makers, b.done, b.folders, b.failed = map[string]string{}, map[string]any{}, map[string]string{}, map[string]bool{}
 	b.rounds()
 	// What is left may be listed and patched by a kustomization.yaml that no Kustomization applies, but somebody.
 	for _, root := range b.roots {
@@ -67,6 +77,48 @@ func (b *builder) run() {
 		}
 	}
 	b.rounds()
+	b.unlisted()
+}
+
+// unlisted marks what lies in a folder that a Kustomization applies, and is no part of it, such as templates to copy, with all that would
+// come out of it.
+func (b *builder) unlisted() {
+	listed := map[string]bool{}
+	unlisted := map[string]string{}
+	for i := range b.in.Objects {
+		o := &b.in.Objects[i]
+		if o.Unlisted = b.beside(o); o.Unlisted != "" {
+			unlisted[o.String()] = o.Unlisted
+		} else {
+			listed[o.String()] = true
+		}
+	}
+	for again := true; again; {
+		again = false
+		for i := range b.in.Objects {
+			o := &b.in.Objects[i]
+			maker := b.makers[o.String()]
+			if by := unlisted[maker]; o.Built && o.Unlisted == "" && by != "" && !listed[maker] {
+				o.Unlisted, unlisted[o.String()], again = by, by, true
+				delete(listed, o.String())
+			}
+		}
+	}
+}
+
+// beside returns the Kustomization that applies a folder above an object's file, and not the file; "" if there is none.
+func (b *builder) beside(o *folding.Object) string {
+	for _, root := range b.roots {
+		rel, ok := root.rel(o.File)
+		for dir := rel; ok && !o.Built && dir != "."; {
+			dir = path.Dir(dir)
+			at := root.Dir + "//" + strings.TrimPrefix(dir, ".")
+			if maker := b.folders[at]; maker != "" || b.failed[at] {
+				return maker
+			}
+		}
+	}
+	return ""
 }
 
 // rounds builds what the Kustomizations apply that are known, and what those apply that come out of these.
@@ -117,7 +169,7 @@ func (b *builder) at(made *folding.Object, k *kustomizev1.Kustomization) (Root, 
 		}
 	}
 	for _, root := range b.roots {
-		rel, ok := strings.CutPrefix(made.File, root.Dir+"/")
+		rel, ok := root.rel(made.File)
 		for dir := path.Dir(rel); ok && dir != "."; dir = path.Dir(dir) {
 			if folder := path.Join(dir, layout.Folder(k)); root.Tree.Has(folder) && k.Spec.Path != "" {
 				k.Spec.Path = folder
@@ -146,10 +198,11 @@ func (b *builder) build(root Root, made *folding.Object, k *kustomizev1.Kustomiz
 		b.note(about, "%s is built of a kustomization.yaml, and what comes out is not known: %v", about, err)
 		return
 	case err != nil:
+		b.failed[root.Dir+"//"+folder] = true
 		b.note(about, "%s (%s, line %d) is for the management cluster, and what it applies is not known: %v", made, file, line, err)
 		return
 	}
-	b.folders[root.Dir+"//"+folder] = true
+	b.folders[root.Dir+"//"+folder] = maker
 	b.consume(root, built)
 	for _, u := range built.Objects {
 		b.addBuilt(folding.Object{File: file, Line: line, Built: true, Unstructured: u}, maker, built.Unread)
@@ -159,7 +212,7 @@ func (b *builder) build(root Root, made *folding.Object, k *kustomizev1.Kustomiz
 // consume takes out what is in the files that a folder was built of.
 func (b *builder) consume(root Root, built *layout.Built) {
 	inside := func(file string) bool {
-		rel, ok := strings.CutPrefix(file, root.Dir+"/")
+		rel, ok := root.rel(file)
 		return ok && built.Files[rel]
 	}
 	b.in.Objects = slices.DeleteFunc(b.in.Objects, func(o folding.Object) bool { return !o.Built && inside(o.File) })
@@ -228,7 +281,7 @@ func (b *builder) wanted(root Root, folder string) bool {
 	}
 	files := root.Tree.Reads(folder)
 	return slices.ContainsFunc(b.in.Objects, func(o folding.Object) bool {
-		rel, ok := strings.CutPrefix(o.File, root.Dir+"/")
+		rel, ok := root.rel(o.File)
 		return ok && !o.Built && files[rel] && (forAnother(o.Unstructured) || root.Tree.Mentions(files, "kubeConfig"))
 	})
 }

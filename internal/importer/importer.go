@@ -96,6 +96,8 @@ const (
 	kustomization = "kustomize.toolkit.fluxcd.io/Kustomization"
 	cluster       = "cluster.x-k8s.io/Cluster"
 	tenant        = "kamaji.clastix.io/TenantControlPlane"
+	// resourceSet is the kind from which Flux Operator makes objects, of inputs that it may fetch.
+	resourceSet = "fluxcd.controlplane.io/ResourceSet"
 )
 
 var (
@@ -120,6 +122,10 @@ func (r *Reader) Take(file string, d preview.Located) error {
 	}
 	if u.GetNamespace() == "" {
 		u.SetNamespace("default") // as kubectl would
+	}
+	if kindOf(u) == resourceSet {
+		r.note(file+" "+u.GetNamespace()+"/"+u.GetName(), "%s, line %d: ResourceSet %s/%s: the Flux objects that it makes are on the management "+
+			"cluster only: import them from there, with --from-cluster", file, d.Line, u.GetNamespace(), u.GetName())
 	}
 	if !slices.Contains(taken, kindOf(u)) {
 		return nil

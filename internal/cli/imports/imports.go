@@ -108,6 +108,9 @@ func (o *Options) run(ctx context.Context) error {
 	for _, l := range result.Left {
 		terminal.Say(o.ErrOut, "left as it is: %s", l)
 	}
+	if remedy := result.Remedy(in.Hub); remedy != "" {
+		terminal.Say(o.ErrOut, "%s", remedy)
+	}
 	if len(result.Sets)+len(o.foreign) == 0 {
 		terminal.Say(o.ErrOut, "%s", result.Nothing())
 		return o.ends(result, unread)
@@ -188,7 +191,10 @@ func (o *Options) files(ctx context.Context) (in folding.Input, unread int, err 
 			continue
 		}
 		found, err := preview.Documents(file.Name, file.Raw)
-		r.Unreadable(err, file.Named)
+		var not *preview.NotObject
+		if file.Named || !layout.SaysHow(file.Name) || !errors.As(err, &not) {
+			r.Unreadable(err, file.Named)
+		}
 		for _, d := range found {
 			if o.ClustersDir == "" {
 				r.Fail(reader.Take(filepath.ToSlash(file.Name), d))

@@ -94,11 +94,13 @@ func TestImportFails(t *testing.T) {
 		prints          bool
 		stderr, problem string
 	}{
-		"NothingThere":  {"# nothing\n", false, "there is nothing to fold: of 0 Flux objects 0 have spec.kubeConfig, and 0 are left", ""},
-		"NoYAML":        {good + "---\na: b: c\n", true, "error: in.yaml, line 11: mapping values are not allowed in this context: a value that holds \": \" must be in quotes\n", "1 document could not be read, and is not in what was printed"},
-		"NameIsNoText":  {good + "---\n" + strings.Replace(good, "name: a-apps", "name: 1", 1), true, "error: in.yaml: Kustomization: metadata.name: is 1, which is no text; put it in quotes\n", "1 document could not be read, and is not in what was printed"},
-		"WrongSet":      {good + "---\napiVersion: chandler.dev/v1alpha1\nkind: AddonSet\nmetadata: {name: x}\nspec: {addons: {}}\n", true, "error: in.yaml, line 11: AddonSet default/x: spec.addons: is an object, and must be a list\n", "1 document could not be read, and is not in what was printed"},
-		"OfTheHub":      {strings.Replace(good, "  kubeConfig: {secretRef: {name: a}}\n", "", 1), false, "there is nothing to fold: of 1 Flux object 0 have spec.kubeConfig, and 0 are left", ""},
+		"NothingThere": {"# nothing\n", false, "there is nothing to fold: of 0 Flux objects 0 have spec.kubeConfig, and 0 are left", ""},
+		"NoYAML":       {good + "---\na: b: c\n", true, "error: in.yaml, line 11: mapping values are not allowed in this context: a value that holds \": \" must be in quotes\n", "1 document could not be read, and is not in what was printed"},
+		"NameIsNoText": {good + "---\n" + strings.Replace(good, "name: a-apps", "name: 1", 1), true, "error: in.yaml: Kustomization: metadata.name: is 1, which is no text; put it in quotes\n", "1 document could not be read, and is not in what was printed"},
+		"WrongSet":     {good + "---\napiVersion: chandler.dev/v1alpha1\nkind: AddonSet\nmetadata: {name: x}\nspec: {addons: {}}\n", true, "error: in.yaml, line 11: AddonSet default/x: spec.addons: is an object, and must be a list\n", "1 document could not be read, and is not in what was printed"},
+		"OfTheHub":     {strings.Replace(good, "  kubeConfig: {secretRef: {name: a}}\n", "", 1), false, "there is nothing to fold: of 1 Flux object 0 have spec.kubeConfig, and 0 are left", ""},
+		"Confined": {strings.Replace(good, "  prune", "  decryption: {provider: sops}\n  prune", 1), false,
+			"With --platform-namespaces chandler-system,flux-system,fleet, here and for the hub, 1 more object is folded. Sets in such a namespace reach every cluster.\n", ""},
 		"OfTheHubsOwn":  {strings.Replace(good, "namespace: fleet}", "namespace: fleet, labels: {chandler.dev/cluster-key: x}}", 1), false, "there is nothing to fold: of 1 Flux object 0 have", ""},
 		"ItselfUnknown": {strings.Replace(good, "spec:", "spec:\n  unknown: 1", 1), false, "left as it is: Kustomization fleet/a-apps (in.yaml, line 1): spec.unknown is not a field of a Flux Kustomization\nthere is nothing to fold: of 1 Flux object 1 has spec.kubeConfig, and 1 is left\n", ""},
 	} {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
 )
 
@@ -71,6 +73,22 @@ func TestImportParents(t *testing.T) {
 	clitest.Golden(t, "parents.txt", errs+out)
 }
 
+// TestImportWorkingFolder: the working folder, by its name or as a dot, is a folder like any other.
+func TestImportWorkingFolder(t *testing.T) {
+	dir, out, errs, err := importing(t, fleetOfParents())
+	if err != nil {
+		t.Fatal(err, errs)
+	}
+	t.Chdir(dir)
+	dotOut, dotErrs, err := run(".")
+	if err != nil {
+		t.Fatal(err, dotErrs)
+	}
+	if d := cmp.Diff(errs+out, dotErrs+dotOut); d != "" {
+		t.Errorf("chandler import . prints something else (-dir +.):\n%s", d)
+	}
+}
+
 // TestImportUnknownVariables: a value that is in a Secret, or in a ConfigMap that is not in the files, becomes a variable of the set that the
 // user has to write. Import guesses no value, even if the template has a default.
 func TestImportUnknownVariables(t *testing.T) {
@@ -97,6 +115,17 @@ func TestImportTemplates(t *testing.T) {
 	_, out, errs, err := importing(t, map[string]string{"template/child.yaml": child, "a.yaml": strings.ReplaceAll(spoke, "NAME", "a")})
 	if err != nil || !strings.HasPrefix(out, "# 1 AddonSet of 1 object on 1 cluster") ||
 		!strings.Contains(errs, "note: template/child.yaml, line 2: Kustomization ${cluster}-apps: a template, since its name or namespace holds ${") {
+		t.Errorf("%v\n%s%s", err, errs, out)
+	}
+}
+
+// TestImportResourceSets: what Flux Operator makes of a ResourceSet is on the cluster only, and a note says so.
+func TestImportResourceSets(t *testing.T) {
+	const set = "apiVersion: fluxcd.controlplane.io/v1\nkind: ResourceSet\nmetadata: {name: apps, namespace: flux-system}\nspec:\n  inputs: [{cluster: a}]\n" +
+		"  resources:\n  - apiVersion: kustomize.toolkit.fluxcd.io/v1\n    kind: Kustomization\n    metadata: {name: \"<< inputs.cluster >>\"}\n"
+	_, out, errs, err := importing(t, map[string]string{"set.yaml": set, "a.yaml": strings.ReplaceAll(spoke, "NAME", "a")})
+	if err != nil || !strings.HasPrefix(out, "# 1 AddonSet of 1 object on 1 cluster\n") || errs != "note: set.yaml, line 1: ResourceSet flux-system/apps: "+
+		"the Flux objects that it makes are on the management cluster only: import them from there, with --from-cluster\n" {
 		t.Errorf("%v\n%s%s", err, errs, out)
 	}
 }
@@ -133,4 +162,23 @@ func TestImportForeign(t *testing.T) {
 		t.Fatal(err, errs)
 	}
 	clitest.Golden(t, "foreign.txt", errs+out)
+}
+
+// TestImportUnlisted: what lies in a folder that a Kustomization applies, and is no part of it, is left, even if an object that is applied
+// has its name; and its cluster is not to be registered. A folder that another Kustomization applies is no such.
+func TestImportUnlisted(t *testing.T) {
+	of := func(name string) string { return strings.ReplaceAll(spoke, "NAME", name) }
+	files := map[string]string{
+		"hub/sync.yaml":          parent("all", "./all", "") + parent("own", "./all/own", ""),
+		"all/kustomization.yaml": "resources: [a]\n", "all/a/kustomization.yaml": "resources: [app.yaml]\n",
+		"all/a/app.yaml": of("a"), "all/a/old.yaml": strings.Replace(of("a"), "1h", "2h", 1), "all/template/kustomization.yaml": "resources: [app.yaml]\n",
+		"all/template/app.yaml": of("template"), "all/own/app.yaml": of("own"), "elsewhere/app.yaml": of("elsewhere"),
+		"all/template/made.yaml": parent("made", "./made", ""), "made/app.yaml": of("made"),
+		"all/template/hub.yaml": parent("for-the-hub", "./nowhere", ""),
+	}
+	_, out, errs, err := importing(t, files)
+	if err != nil {
+		t.Fatal(err, errs)
+	}
+	clitest.Golden(t, "unlisted.txt", errs+out)
 }

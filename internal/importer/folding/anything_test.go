@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
@@ -175,6 +176,11 @@ func change(r *rand.Rand, s map[string]any, name string) {
 			func() { s["driftDetection"] = map[string]any{"mode": "enabled"} },
 			func() { s["serviceAccountName"] = "flux" },
 			func() { s["storageNamespace"] = "kube-system" },
+			func() {
+				if s["chart"] != nil {
+					_ = unstructured.SetNestedField(s, "1.x", "chart", "spec", "version")
+				}
+			},
 			func() {
 				delete(s, "chartRef")
 				s["chart"] = map[string]any{"spec": map[string]any{"chart": "other", "version": "1.x", "interval": "1m", "sourceRef": map[string]any{"kind": "HelmRepository", "name": "o", "namespace": "flux-system"}}}

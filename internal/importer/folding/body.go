@@ -4,10 +4,12 @@ package folding
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -48,9 +50,11 @@ func local(kind, namespace string, spec map[string]any, crossNamespace bool) str
 
 // place writes the add-on's body for its set, and checks it as the compiler does.
 func (f *folder) place(m *member) string {
+	m.confined = false
 	if !f.reach(m.home).To(m.cluster.registration()) {
+		m.confined = true
 		return fmt.Sprintf("its set has to be in namespace %q, where Flux resolves its %s, and reaches only clusters that are registered "+
-			"there, and not %s: write it by hand, or make %q a platform namespace", m.home, m.local, m.cluster, m.home)
+			"there, and not %s: write it by hand, or %s", m.home, m.local, m.cluster, f.toPlatform(m.home))
 	}
 	m.body = body(m.GetKind(), m.GetNamespace(), m.GetName(), m.spec(), m.home)
 	if m.beside && m.home == f.in.Namespace {
@@ -60,15 +64,26 @@ func (f *folder) place(m *member) string {
 	if bad := badKey(m.body); bad != "" {
 		return fmt.Sprintf("spec: the key %q holds <<, which begins an expression in an AddonSet: rename it", bad)
 	}
-	author := f.reach(m.home).Author("")
-	if problems := fluxspec.Check(m.GetKind(), checked, author); len(problems) > 0 {
-		why := fmt.Sprintf("spec.%s %s", problems[0].Path, problems[0].Message)
-		if m.local != "" && m.home != f.in.Namespace && strings.HasSuffix(problems[0].Path, ".namespace") {
-			why += fmt.Sprintf(". Its set has to be in namespace %q, where Flux resolves its %s", m.home, m.local)
-		}
+	problems := fluxspec.Check(m.GetKind(), checked, f.reach(m.home).Author(""))
+	if len(problems) == 0 {
+		return ""
+	}
+	why := fmt.Sprintf("spec.%s %s", problems[0].Path, problems[0].Message)
+	m.confined = len(fluxspec.Check(m.GetKind(), checked, match.Reach{Namespace: m.home, Platform: true}.Author(""))) == 0
+	if !m.confined {
 		return why
 	}
-	return ""
+	because := ""
+	if m.local != "" {
+		because = ", where Flux resolves its " + m.local
+	}
+	return fmt.Sprintf("%s. Its set has to be there%s: write the source there too, or %s", why, because, f.toPlatform(m.home))
+}
+
+// toPlatform says how sets of a namespace get to do what those of platform namespaces do.
+func (f *folder) toPlatform(namespaces ...string) string {
+	return fmt.Sprintf("make it a platform namespace, whose sets reach every cluster (--platform-namespaces %s, here and for the hub)",
+		strings.Join(slices.Concat(f.in.Hub.PlatformNamespaces, namespaces), ","))
 }
 
 func (f *folder) reach(namespace string) match.Reach {
@@ -113,6 +128,9 @@ func body(kind, namespace, name string, spec map[string]any, home string) map[st
 		}
 	}
 	d.fill("disabled", "driftDetection", "mode")
+	if version, _ := idleVersion(out); version != "" {
+		unstructured.RemoveNestedField(out, "chart", "spec", "version")
+	}
 	if fluxspec.ChartName(out) == "" {
 		d.fill(string(helmv2.ChartNameChangeStrategyReinstall), "upgrade", "chartNameChangeStrategy")
 	}
@@ -121,6 +139,17 @@ func body(kind, namespace, name string, spec map[string]any, home string) map[st
 		d.fillIn("chart.spec.sourceRef", namespace)
 	}
 	return out
+}
+
+// idleVersion returns the version that a chart template names, and the kind of its source, if Flux takes the chart as it is there, whatever
+// version is named; "" if the version counts, or none is named.
+func idleVersion(spec map[string]any) (version, kind string) {
+	version, _, _ = unstructured.NestedString(spec, "chart", "spec", "version")
+	kind, _, _ = unstructured.NestedString(spec, "chart", "spec", "sourceRef", "kind")
+	if version == "*" || kind != sourcev1.GitRepositoryKind && kind != sourcev1.BucketKind {
+		return "", ""
+	}
+	return version, kind
 }
 
 // shorten writes durations as people do: 10m0s, which the API server may give back, and 10m are the same.

@@ -38,6 +38,10 @@ type Cluster struct {
 	used *hubv1.CredentialStatus
 	// Assumed is true if the origin was not read: its name follows from that of the Secret.
 	Assumed bool
+	// keys are those that objects take of each Secret of its namespace.
+	keys map[string]string
+	// borrowed is true if target and credential are those of another Secret than the hub takes, which was not read.
+	borrowed bool
 }
 
 func (c *Cluster) String() string { return c.Namespace + "/" + c.Name }
@@ -94,8 +98,12 @@ func (c *clusters) of(namespace, secret, key string) *Cluster {
 	if known := c.bySecret[at]; known != nil { // with another key: findCluster refuses it
 		return known
 	}
-	out := &Cluster{Namespace: namespace, Secret: secret, Key: key, target: target, credential: own.Credential}
+	out := &Cluster{Namespace: namespace, Secret: secret, Key: key, target: target, credential: own.Credential,
+		keys: map[string]string{secret: key}}
 	out.Kind, out.Origin, out.Assumed = c.source(namespace, secret, key)
+	if usual := out.Kind.UsualSecret(out.Origin); usual != secret {
+		return c.also(namespace, usual, secret, key)
+	}
 	out.Name = out.Origin
 	if obj := c.origin(out.Kind, namespace, out.Origin); obj != nil {
 		out.Labels = origin.MirroredLabels(obj.GetLabels())
@@ -126,6 +134,22 @@ func (c *clusters) of(namespace, secret, key string) *Cluster {
 	return out
 }
 
+// also returns the cluster of a Secret that the hub does not take for it: it takes the usual one, which is of the administrator as well.
+func (c *clusters) also(namespace, usual, secret, key string) *Cluster {
+	usualKey := ""
+	if _, read := c.in.Targets[namespace+"/"+usual+"/value"]; read {
+		usualKey = "value"
+	}
+	out := c.of(namespace, usual, usualKey)
+	at := namespace + "/" + secret
+	if own := c.in.Targets[at+"/"+key]; out.target == "" && own.Fingerprint != "" && out.used == nil {
+		out.target, out.credential, out.borrowed = own.Fingerprint, own.Credential, true
+		c.byTarget[own.Fingerprint] = out
+	}
+	c.bySecret[at], out.keys[secret] = out, key
+	return out
+}
+
 // register makes the cluster that of a registration.
 func (c *Cluster) register(reg *hubv1.ClusterRegistration) {
 	c.Namespace, c.Name, c.Registered, c.Labels = reg.Namespace, reg.Name, true, maps.Clone(reg.Labels)
@@ -150,14 +174,24 @@ func (c *Cluster) another(own Target, namespace, secret, key string) string {
 		return fmt.Sprintf("its kubeconfig (Secret %q, key %q) was not read, and ClusterRegistration %s has its own from Secret %q, key %q. "+
 			"It may be of another user", secret, cmp.Or(key, "value"), c, used.SecretName, used.Key) + rights
 	}
-	if c.Namespace == namespace && c.Secret == secret && c.Key != key {
+	if first, known := c.keys[secret]; known && c.Namespace == namespace && cmp.Or(first, "value") != cmp.Or(key, "value") {
 		return fmt.Sprintf("spec.kubeConfig.secretRef.key is %q, and other objects take %q of the same Secret %q: the hub takes one of them for "+
-			"the cluster. Write the same key into all of them", key, c.Key, secret)
+			"the cluster. Write the same key into all of them", key, first, secret)
 	}
 	if own.Credential != c.credential {
 		return fmt.Sprintf("its kubeconfig (Secret %q) is of another user than that of cluster %s (Secret %q)", secret, c, c.Secret) + rights
 	}
 	return ""
+}
+
+// unlike says what the hub will find out, since nobody has read it: whether an object's kubeconfig is like that which the hub takes; "" if
+// there is nothing to find out.
+func (c *Cluster) unlike(own Target, namespace, secret string) string {
+	if c.Namespace != namespace || c.Secret == secret || own.Fingerprint != "" && !c.borrowed {
+		return ""
+	}
+	return fmt.Sprintf("its kubeconfig is in Secret %q, and the hub takes that of %s, in Secret %q, which was not compared. The hub adopts "+
+		"the object only if both name the same API server and CA, and then applies it as the user of its own", secret, c.what(), c.Secret)
 }
 
 // known returns all clusters that are known, also those that no object is for. Two may have one name.
@@ -185,21 +219,65 @@ func (c *Cluster) what() string {
 	return c.Kind.Kind + " " + c.Origin
 }
 
-// namesakes leaves out what is for a cluster whose name another one has: a set would select both.
+// namesakes leaves out what is for a cluster whose name another one has: a set would select both. The one that has the name already,
+// or of which there is more to fold, keeps it, since only that is registered when the sets come.
 func (f *folder) namesakes(members []*member) []*member {
-	called := map[string][]string{}
+	n := map[*Cluster]int{}
+	for _, m := range members {
+		n[m.cluster]++
+	}
+	called := map[string][]*Cluster{}
 	for _, c := range f.clusters.known() {
-		called[c.String()] = append(called[c.String()], c.what())
+		called[c.String()] = append(called[c.String()], c)
+	}
+	others := map[*Cluster]string{}
+	for _, all := range called {
+		if len(all) < 2 {
+			continue
+		}
+		var what []string
+		for _, c := range all {
+			what = append(what, c.what())
+		}
+		for _, c := range all {
+			if c != foremost(all, n) {
+				others[c] = fmt.Sprintf("its cluster would be called %s, and so would another: %s. The hub gives one of them another name. "+
+					"Register both, and import then", c, strings.Join(what, " and "))
+			}
+		}
+	}
+	for c := range others {
+		if !c.Registered {
+			c.Name = origin.RegistrationNames(c.Kind, c.Name)[1] // as the hub does
+		}
 	}
 	return slices.DeleteFunc(members, func(m *member) bool {
-		all := called[m.cluster.String()]
-		if len(all) < 2 {
-			return false
+		why, is := others[m.cluster]
+		if is {
+			f.leave(m.Object, "%s", why)
 		}
-		f.leave(m.Object, "its cluster would be called %s, and so would another: %s. The hub gives one of them another name. Register both, and "+
-			"import then", m.cluster, strings.Join(all, " and "))
-		return true
+		return is
 	})
+}
+
+// foremost returns the cluster that keeps a name; nil if nobody can tell.
+func foremost(all []*Cluster, n map[*Cluster]int) *Cluster {
+	var out *Cluster
+	tie := false
+	for _, c := range all {
+		switch {
+		case c.Registered:
+			return c
+		case out == nil || n[c] > n[out]:
+			out, tie = c, false
+		case n[c] == n[out]:
+			tie = true
+		}
+	}
+	if tie {
+		return nil
+	}
+	return out
 }
 
 // leadsTo returns whether a registration is of a cluster.
@@ -213,6 +291,17 @@ func leadsTo(reg *hubv1.ClusterRegistration, c *Cluster) bool {
 
 // source returns the origin of a kubeconfig in a Secret: what has to be labelled.
 func (c *clusters) source(namespace, secret, key string) (kind origin.Kind, name string, assumed bool) {
+	kind, name, assumed = c.names(namespace, secret, key)
+	if kind == origin.Kamaji {
+		if of := c.clusterOf(namespace, name, assumed); of != "" {
+			return origin.ClusterAPI, of, false
+		}
+	}
+	return kind, name, assumed
+}
+
+// names returns what a Secret with a kubeconfig is named after, or owned by.
+func (c *clusters) names(namespace, secret, key string) (kind origin.Kind, name string, assumed bool) {
 	obj := c.origin(origin.Secret, namespace, secret)
 	if obj != nil {
 		for _, ref := range obj.GetOwnerReferences() {
@@ -233,6 +322,41 @@ func (c *clusters) source(namespace, secret, key string) (kind origin.Kind, name
 		return origin.Kamaji, name, true
 	}
 	return origin.Secret, secret, obj == nil
+}
+
+// kamajiControlPlane is the kind of Cluster API's control planes that Kamaji runs: each makes a TenantControlPlane of its own name.
+const kamajiControlPlane = "KamajiControlPlane"
+
+// clusterOf returns the Cluster of Cluster API whose control plane a TenantControlPlane is; "" if it is none's, as far as is known. The
+// hub registers only the Cluster then.
+func (c *clusters) clusterOf(namespace, tenant string, assumed bool) string {
+	for _, o := range c.in.Origins {
+		ref, _, _ := unstructured.NestedStringMap(o.Object, "spec", "controlPlaneRef")
+		if o.GetKind() == origin.ClusterAPI.Kind && o.GetNamespace() == namespace && ref["kind"] == kamajiControlPlane && ref["name"] == tenant {
+			return o.GetName()
+		}
+	}
+	var candidates []string
+	if assumed {
+		candidates = append(candidates, tenant)
+	} else if obj := c.origin(origin.Kamaji, namespace, tenant); obj != nil {
+		candidates = append(candidates, obj.GetLabels()[origin.ClusterNameLabel])
+		for _, ref := range obj.GetOwnerReferences() {
+			if ref.Kind == kamajiControlPlane {
+				candidates = append(candidates, ref.Name)
+			}
+		}
+	}
+	for _, name := range candidates {
+		o := c.origin(origin.ClusterAPI, namespace, name)
+		if o == nil {
+			continue
+		}
+		if _, says, _ := unstructured.NestedMap(o.Object, "spec", "controlPlaneRef"); !says { // else it says another control plane
+			return name
+		}
+	}
+	return ""
 }
 
 // comesFrom returns whether an object is what the cluster comes from, or the cluster itself where its kubeconfig is in a

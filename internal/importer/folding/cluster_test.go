@@ -54,6 +54,11 @@ func TestFoldWhoseCluster(t *testing.T) {
 	tenant := "---\napiVersion: kamaji.clastix.io/v1alpha1\nkind: TenantControlPlane\nmetadata: {name: edge1, namespace: flux-system}\n"
 	owned := "---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: NAME\n  namespace: flux-system\n  ownerReferences: [{apiVersion: kamaji.clastix.io/v1alpha1, " +
 		"kind: TenantControlPlane, name: edge1, uid: x}]\n"
+	cluster := func(controlPlane string) string {
+		return "---\napiVersion: cluster.x-k8s.io/v1beta2\nkind: Cluster\nmetadata: {name: edge1, namespace: flux-system}\n" +
+			"spec: {controlPlaneRef: " + controlPlane + "}\n"
+	}
+	viaBoth := forCluster("admin", "edge1-admin-kubeconfig:super-admin.svc") + forCluster("plain", "edge1-kubeconfig")
 	for name, tc := range map[string]struct {
 		objects       string
 		targets       map[string]folding.Target // by SECRET/KEY
@@ -89,9 +94,28 @@ func TestFoldWhoseCluster(t *testing.T) {
 			[]string{"on edge2", "third"}, map[string]string{
 				"on-other": twins("Secret edge1", "TenantControlPlane edge1"), "on-tenant": twins("Secret edge1", "TenantControlPlane edge1")}},
 		"TwoOfOneNameOneWithoutObjects": {tenant + forCluster("other", "edge1") + strings.Replace(forCluster("a", "edge1-admin-kubeconfig:admin.conf"),
-			"  interval", "  suspend: true\n  interval", 1), nil, nil, nil, map[string]string{
-			"a":     "is suspended, and an add-on is not: `flux resume` it first, or leave it as it is",
-			"other": twins("Secret edge1", "TenantControlPlane edge1")}},
+			"  interval", "  suspend: true\n  interval", 1), nil, nil, []string{"on edge1", "other"}, map[string]string{
+			"a": "is suspended, and an add-on is not: `flux resume` it first, or leave it as it is"}},
+		// Only the one that has more is registered when the sets come.
+		"TwoOfOneNameOneLarger": {tenant + forCluster("a", "edge1-admin-kubeconfig:admin.conf") + forCluster("b", "edge1-admin-kubeconfig:admin.conf") +
+			forCluster("on-other", "edge1"), nil, nil, []string{"a", "b", "on edge1"},
+			map[string]string{"on-other": twins("Secret edge1", "TenantControlPlane edge1")}},
+		"OfClusterAPI": {cluster("{kind: KamajiControlPlane, name: edge1}") + tenant + viaBoth, nil, nil, []string{"admin", "on edge1", "plain"}, nil},
+		"OfClusterAPIByItsOwner": {cluster("") + strings.Replace(tenant, "flux-system", "flux-system, ownerReferences: [{kind: KamajiControlPlane, name: edge1}]", 1) +
+			viaBoth, nil, nil, []string{"admin", "on edge1", "plain"}, nil},
+		"OfClusterAPIByItsLabel": {cluster("") + strings.Replace(tenant, "flux-system", "flux-system, labels: {cluster.x-k8s.io/cluster-name: edge1}", 1) +
+			viaBoth, nil, nil, []string{"admin", "on edge1", "plain"}, nil},
+		"OfClusterAPIAsItSeems": {cluster("") + viaBoth, nil, nil, []string{"admin", "on edge1", "plain"}, nil},
+		"OfClusterAPIElsewhere": {cluster("{kind: KubeadmControlPlane, name: edge1}") + viaBoth, nil, nil, nil, map[string]string{
+			"admin": twins("Cluster edge1", "TenantControlPlane edge1"), "plain": twins("Cluster edge1", "TenantControlPlane edge1")}},
+		"OfClusterAPIAtOneAddress": {cluster("") + viaBoth, map[string]folding.Target{"edge1-admin-kubeconfig/super-admin.svc": admin, "edge1-kubeconfig/": admin}, nil,
+			[]string{"admin", "on edge1", "plain"}, nil},
+		"OfClusterAPIAtTwoAddresses": {cluster("") + viaBoth, map[string]folding.Target{"edge1-admin-kubeconfig/super-admin.svc": someone("admin", "svc"), "edge1-kubeconfig/": admin},
+			nil, []string{"on edge1", "plain"}, map[string]string{
+				"admin": `its kubeconfig (Secret "edge1-admin-kubeconfig") is of another user than that of cluster flux-system/edge1 (Secret "edge1-kubeconfig")` + rights}},
+		"OfClusterAPIWithTwoKeys": {cluster("") + forCluster("a", "edge1-admin-kubeconfig:admin.conf") + forCluster("b", "edge1-admin-kubeconfig:super-admin.conf"), nil, nil,
+			[]string{"a", "on edge1"}, map[string]string{"b": `spec.kubeConfig.secretRef.key is "super-admin.conf", and other objects take "admin.conf" of the same ` +
+				`Secret "edge1-admin-kubeconfig": the hub takes one of them for the cluster. Write the same key into all of them`}},
 		"NameOfARegistrationWithAnotherOrigin": {forCluster("on-other", "edge1"), map[string]folding.Target{"edge1/": admin},
 			[]hubv1.ClusterRegistration{registered("edge1", origin.Kamaji, "edge1", nil)}, nil,
 			map[string]string{"on-other": twins("ClusterRegistration edge1", "Secret edge1")}},
@@ -99,8 +123,8 @@ func TestFoldWhoseCluster(t *testing.T) {
 			[]hubv1.ClusterRegistration{registered("edge1", origin.Kamaji, "edge1", usedFrom(admin, "edge1-admin-kubeconfig", "admin.conf"))}, nil,
 			map[string]string{"on-other": twins("ClusterRegistration edge1", "Secret edge1")}},
 		"BesideARegistrationOfThatName": {tenant + forCluster("on-tenant", "edge1-admin-kubeconfig:admin.conf") + forCluster("on-other", "edge1"), nil,
-			[]hubv1.ClusterRegistration{registered("edge1", origin.Kamaji, "edge1", usedFrom(admin, "edge1-admin-kubeconfig", "admin.conf"))}, nil,
-			map[string]string{"on-tenant": twins("ClusterRegistration edge1", "Secret edge1"), "on-other": twins("ClusterRegistration edge1", "Secret edge1")}},
+			[]hubv1.ClusterRegistration{registered("edge1", origin.Kamaji, "edge1", usedFrom(admin, "edge1-admin-kubeconfig", "admin.conf"))},
+			[]string{"on edge1", "on-tenant"}, map[string]string{"on-other": twins("ClusterRegistration edge1", "Secret edge1")}},
 		"OneRegistrationByItsSecretAndByACopy": {forCluster("base", "edge1") + forCluster("more", "copy"), map[string]folding.Target{"copy/": admin},
 			[]hubv1.ClusterRegistration{registered("edge1", origin.Secret, "edge1", usedFrom(admin, "edge1", "value"))},
 			[]string{"base", "more", "on edge1"}, nil},

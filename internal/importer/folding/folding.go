@@ -29,6 +29,8 @@ type Object struct {
 	Line int
 	// Built is true if it comes out of a folder as Flux applies it.
 	Built bool
+	// Unlisted is the Kustomization that applies the folder of its file, if it does not apply the file.
+	Unlisted string
 	// Unread are the objects that its variables may come from, and that were not read.
 	Unread []string
 	*unstructured.Unstructured
@@ -105,6 +107,9 @@ type Result struct {
 	Folded []*Object
 	// Makers are what makes folded objects, and would make them again after their adoption.
 	Makers []Maker
+	// Confined are the namespaces whose sets could take over More objects if they were platform namespaces.
+	Confined []string
+	More     int
 	// NotHere is as in the input.
 	NotHere bool
 	// Seen counts the Flux objects that were read, and Remote those of them that are for other clusters.
@@ -151,6 +156,8 @@ type member struct {
 	home, local string
 	// beside is true if the set reads beside the cluster what the object reads in its own namespace.
 	beside bool
+	// confined is true if only a set of a platform namespace could deliver it.
+	confined bool
 }
 
 type folder struct {
@@ -161,11 +168,21 @@ type folder struct {
 	words    []word
 }
 
-// Fold folds.
+// Fold folds, and tries how much more it would fold with more platform namespaces.
 func Fold(in Input) *Result {
+	out := fold(in)
+	if len(out.Confined) > 0 {
+		in.Hub.PlatformNamespaces = slices.Concat(in.Hub.PlatformNamespaces, out.Confined)
+		out.More = len(fold(in).Folded) - len(out.Folded)
+	}
+	return out
+}
+
+func fold(in Input) *Result {
 	in.Objects = slices.SortedStableFunc(slices.Values(in.Objects), func(a, b Object) int { return cmp.Compare(a.key(), b.key()) })
 	f := &folder{in: &in, out: &Result{NotHere: in.NotHere}, clusters: newClusters(&in), left: map[string]bool{}}
 	f.count()
+	f.unlisted()
 	members := f.read()
 	f.findWords(members)
 	// Each round leaves out what cannot be delivered as it is. The next one folds the others anew.
@@ -197,11 +214,40 @@ func (f *folder) count() {
 		}
 		seen[o.key()] = true
 		f.out.Seen++
-		kc, _, _ := unstructured.NestedFieldNoCopy(o.Unstructured.Object, "spec", "kubeConfig")
-		if kc != nil && o.GetLabels()[hubv1.ClusterKeyLabel] == "" {
+		if remote(o) {
 			f.out.Remote++
 		}
 	}
+}
+
+// remote returns whether an object is for another cluster, and not the hub's own.
+func remote(o *Object) bool {
+	kc, _, _ := unstructured.NestedFieldNoCopy(o.Unstructured.Object, "spec", "kubeConfig")
+	return kc != nil && o.GetLabels()[hubv1.ClusterKeyLabel] == ""
+}
+
+// unlisted leaves out what nothing applies: that it may be called like something else means nothing.
+func (f *folder) unlisted() {
+	var kept []Object
+	listed := map[string]bool{}
+	for _, o := range f.in.Objects {
+		if o.Unlisted == "" {
+			kept = append(kept, o)
+			listed[o.key()] = true
+		}
+	}
+	for _, o := range f.in.Objects {
+		switch {
+		case o.Unlisted == "":
+		case remote(&o):
+			f.left[o.key()] = !listed[o.key()]
+			f.out.Left = append(f.out.Left, Left{&o, excerpt.Line(fmt.Sprintf("no Kustomization that was read applies this file: %s applies a "+
+				"folder above, whose kustomization.yaml does not lead here. If somebody applies it by hand, import the file alone", o.Unlisted))})
+		default:
+			f.out.Ignored++
+		}
+	}
+	f.in.Objects = kept
 }
 
 // findWords gives each cluster its words.

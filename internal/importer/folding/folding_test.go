@@ -148,7 +148,8 @@ func holds(in folding.Input, out *folding.Result) error {
 func sameCluster(out *folding.Result, o *folding.Object, namespace, name string) error {
 	secret, _, _ := unstructured.NestedString(o.Unstructured.Object, "spec", "kubeConfig", "secretRef", "name")
 	for _, c := range out.Clusters {
-		if c.Namespace == o.GetNamespace() && c.Secret == secret || c.Secret == "b" && secret == "copy-of-b" {
+		ofKamaji := c.Kind == origin.ClusterAPI && secret == origin.Kamaji.UsualSecret(c.Name)
+		if c.Namespace == o.GetNamespace() && (c.Secret == secret || ofKamaji) || c.Secret == "b" && secret == "copy-of-b" {
 			if c.Namespace != namespace || c.Name != name {
 				return fmt.Errorf("%s is for %s, and comes out for %s/%s", o, c, namespace, name)
 			}

@@ -94,8 +94,10 @@ func called(m *member) string {
 			return s
 		}
 	}
+	// A folder that is named after the cluster as well says nothing either, and the one that it lies in may.
 	folder, _ := m.body["path"].(string)
-	return cmp.Or(label(path.Base(folder)), strings.ToLower(m.GetKind()))
+	own := func(folder string) string { return label(without(path.Base(folder), m.cluster, "")) }
+	return cmp.Or(own(folder), own(path.Dir(folder)), strings.ToLower(m.GetKind()))
 }
 
 // maxName is how long the name of an add-on or of an overlay is at most.
@@ -146,6 +148,20 @@ func (g *group) apart() []*group {
 	return out
 }
 
+// folder returns the name of the folder that all members have, or of the one above, though it is also that of their clusters, or of
+// their namespace; "" if they differ in it.
+func (g *group) folder() string {
+	of := func(m *member) string { text, _ := m.body["path"].(string); return text }
+	for _, at := range []func(string) string{path.Clean, path.Dir} {
+		name := path.Base(at(of(g.members[0])))
+		differs := func(m *member) bool { return path.Base(at(of(m))) != name }
+		if label(name) != "" && !slices.ContainsFunc(g.members, differs) {
+			return label(name)
+		}
+	}
+	return ""
+}
+
 // name gives each add-on a name that no other one has on any of its clusters, and that is not reserved.
 func name(all []*group, reserved map[string]bool) {
 	taken := map[string]bool{} // cluster, then name
@@ -155,6 +171,9 @@ func name(all []*group, reserved map[string]bool) {
 	for _, g := range all {
 		m := g.members[0]
 		candidates := []string{called(m), label(without(m.GetName(), m.cluster, ""))}
+		if candidates[0] == strings.ToLower(g.kind) {
+			candidates = append([]string{g.folder()}, candidates...)
+		}
 		if ns, _ := m.body["targetNamespace"].(string); ns != "" {
 			candidates = append(candidates, label(called(m)+"-"+without(ns, m.cluster, "")))
 		}

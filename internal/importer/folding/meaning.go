@@ -102,7 +102,8 @@ func chart(s *helmv2.HelmReleaseSpec, namespace string) {
 	if c.SourceRef.Namespace == "" {
 		c.SourceRef.Namespace = namespace
 	}
-	if c.Version == "" {
+	// source-controller looks at the version of a chart in a repository of charts only.
+	if c.Version == "" || c.SourceRef.Kind != sourcev1.HelmRepositoryKind {
 		c.Version = "*"
 	}
 	if c.Interval == nil {

@@ -105,6 +105,8 @@ func (f *folder) cannotWait(m *member, need string, other *member) string {
 		return "that is left as it is"
 	case other == nil && f.reads(need):
 		return "that is for the management cluster, and add-ons wait for add-ons of their cluster only. The hub waits for the cluster itself"
+	case other == nil && m.cluster.calledLike(need):
+		return "it is not among what was read. It is called like the cluster, and so seems to make it. The hub waits for the cluster itself"
 	case other == nil:
 		return "it is not among what was read. If it is an add-on of the cluster, import it too"
 	case other.cluster != m.cluster:
@@ -124,6 +126,12 @@ func (f *folder) makes(need string, c *Cluster) bool {
 		}
 	}
 	return false
+}
+
+// calledLike returns whether an object has the name and namespace of the cluster.
+func (c *Cluster) calledLike(object string) bool {
+	_, name, _ := strings.Cut(object, " ")
+	return slices.Contains([]string{c.Namespace + "/" + c.Origin, c.Namespace + "/" + shortName(c)}, name)
 }
 
 // reads returns whether an object is among those that were read.

@@ -46,6 +46,9 @@ func (f *folder) read() []*member {
 		if why != "" {
 			f.leave(m.Object, "%s", why)
 		}
+		if m.confined && !slices.Contains(f.out.Confined, m.home) {
+			f.out.Confined = append(f.out.Confined, m.home)
+		}
 		return why != ""
 	})
 	return f.releasesOnce(out)
@@ -82,6 +85,10 @@ func (f *folder) member(o *Object) *member {
 		o.Unstructured = current
 		spec, _ = current.Object["spec"].(map[string]any)
 		m.note("%s", converted)
+	}
+	if version, kind := idleVersion(spec); version != "" {
+		m.note("spec.chart.spec.version is %q, and the add-on has none: it has no effect on a chart from a %s, which Flux takes as it is there",
+			version, kind)
 	}
 	for _, step := range []func(*member, map[string]any) string{f.variables, f.findCluster, f.state, f.dependencies} {
 		if why := step(m, spec); why != "" {
@@ -123,6 +130,9 @@ func (f *folder) findCluster(m *member, spec map[string]any) string {
 		return fmt.Sprintf("its kubeconfig (Secret %q) %s", secret, own.Problem)
 	}
 	m.cluster = f.clusters.of(m.GetNamespace(), secret, key)
+	if note := m.cluster.unlike(own, m.GetNamespace(), secret); note != "" {
+		m.note("%s", note)
+	}
 	return m.cluster.another(own, m.GetNamespace(), secret, key)
 }
 

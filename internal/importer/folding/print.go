@@ -165,8 +165,20 @@ func (r *Result) Head(hub hubconfig.Shared) string {
 		for _, l := range r.Left {
 			line("  " + l.String())
 		}
+		if remedy := r.Remedy(hub); remedy != "" {
+			line(remedy)
+		}
 	}
 	return b.String()
+}
+
+// Remedy says with which platform namespaces more objects are folded; "" if with none.
+func (r *Result) Remedy(hub hubconfig.Shared) string {
+	if r.More <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("With --platform-namespaces %s, here and for the hub, %s %s folded. Sets in such a namespace reach every cluster.",
+		strings.Join(slices.Concat(hub.PlatformNamespaces, r.Confined), ","), plural(r.More, "more object"), Verb(r.More, "is", "are"))
 }
 
 // YAML returns a set as one document.

@@ -23,6 +23,9 @@ import (
 // names are those of a file that says how a folder is built.
 var names = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
+// SaysHow returns whether a file says how its folder is built. kustomize takes one without apiVersion and kind too.
+func SaysHow(name string) bool { return slices.Contains(names, path.Base(filepath.ToSlash(name))) }
+
 // Tree is the files of a repository, by their paths from its root.
 type Tree struct {
 	fs    filesys.FileSystem
@@ -156,7 +159,7 @@ func (t *Tree) Mentions(files map[string]bool, text string) bool {
 func (t *Tree) Roots() []string {
 	said, referred := map[string]bool{}, map[string]bool{}
 	for name, raw := range t.files {
-		if !slices.Contains(names, path.Base(name)) {
+		if !SaysHow(name) {
 			continue
 		}
 		folder := strings.TrimPrefix(path.Dir("/"+name), "/")

@@ -136,7 +136,8 @@ func (a *assembler) addonGate(d *Delivery, w *Wanted) string {
 
 // inTheWay returns the gate of an add-on without an object that has the former name of another add-on without one, or whose object still
 // has that name; "" if there is none. If it came first, the other one would take it over. An add-on does not wait for one that waits for
-// it. What has the name stays also if the other one cannot be delivered.
+// it. What has the name stays also if the other one cannot be delivered, and then no other set gets the name, but the platform's before a
+// tenant's: two objects would look after the same.
 func (a *assembler) inTheWay(delivery int, w *Wanted) string {
 	for i := range a.out[delivery].Wanted {
 		o := &a.out[delivery].Wanted[i]
@@ -147,11 +148,24 @@ func (a *assembler) inTheWay(delivery int, w *Wanted) string {
 	}
 	for i := range a.in.Live { // in the order of the input, which is always the same
 		l := &a.in.Live[i]
-		if why := a.out[delivery].Keeps[l.Key]; why != "" && l.of(&a.in.Deliveries[delivery]) && l.Addon == w.Addon && !a.here(w) {
-			return "waits: what has this name stays, since " + why
+		if l.Addon != w.Addon || a.here(w) {
+			continue
+		}
+		for by := range a.out {
+			if why := a.out[by].Keeps[l.Key]; why != "" && a.keepsFrom(by, delivery, l) {
+				return "waits: what has this name stays, since " + why
+			}
 		}
 	}
 	return ""
+}
+
+// keepsFrom returns whether a live object that stays for one delivery keeps its name from what another one wants.
+func (a *assembler) keepsFrom(by, delivery int, l *Live) bool {
+	if by == delivery {
+		return l.of(&a.in.Deliveries[delivery])
+	}
+	return a.in.Deliveries[by].Platform || !a.in.Deliveries[delivery].Platform
 }
 
 // wasCalled returns whether an earlier name of an add-on is the present name of another add-on of its set.

@@ -213,8 +213,8 @@ func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.
 	return nil
 }
 
-// mayRegister returns an error while the CRD of registrations is being deleted. Kubernetes 1.30 lets a server-side apply make an object then,
-// and waits for that to go before the CRD may.
+// mayRegister returns an error while the CRD of registrations is being deleted. Kubernetes 1.30 lets a server-side apply make an object
+// then, and waits for that to go before the CRD may.
 func (r *Reconciler) mayRegister(ctx context.Context, fresh bool) error {
 	if !fresh {
 		return nil

@@ -128,8 +128,8 @@ func (w *World) checkCopies() {
 	}
 }
 
-// unrendered returns whether the add-on of a Flux object does not render any more: the object stays as it is, and what has been shared since
-// is not copied for it.
+// unrendered returns whether the add-on of a Flux object does not render any more: the object stays as it is, and what has been shared
+// since is not copied for it.
 func (w *World) unrendered(c *cluster, o apiserver.Object) bool {
 	s := w.sets[apiserver.Label(o, hubv1.AddonSetLabel)]
 	return s != nil && w.failsHere(c, s, apiserver.Label(o, hubv1.AddonLabel))

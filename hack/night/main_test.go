@@ -18,8 +18,8 @@ func TestChosen(t *testing.T) {
 		return strings.Join(out, " ")
 	}
 	for name, tc := range map[string]struct{ only, skip, want, err string }{
-		"All":     {"", "", "race seeds defects fuzz bench test node", ""},
-		"Skipped": {"", "node,race", "seeds defects fuzz bench test", ""},
+		"All":     {"", "", "race seeds defects fuzz bench test matrix node", ""},
+		"Skipped": {"", "node,race", "seeds defects fuzz bench test matrix", ""},
 		"Only":    {"fuzz,seeds", "node", "seeds fuzz", ""},
 		"Unknown": {"fuzzy", "", "", `there is no step "fuzzy"`},
 	} {

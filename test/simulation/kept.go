@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -124,9 +125,15 @@ func (w *World) checkOrigin(write apiserver.Write) {
 	}
 }
 
-// restHeld notes at rest what the guards hold, by set.
+// restHeld notes at rest what the guards hold, by set, and which release each object asks for meanwhile.
 func (w *World) restHeld() {
 	clear(w.heldAtRest)
+	clear(w.askedAtRest)
+	for k := range w.flux.due {
+		o := w.server.Get(k)
+		uid, _ := nested(o, "metadata", "uid").(string)
+		w.askedAtRest[uid] = asksFor(o)
+	}
 	for _, d := range w.deliveries() {
 		of := keyOf("AddonSet", d.Namespace, d.Spec.AddonSetRef.Name)
 		if nested(w.server.Get(of), "status", "heldRemovals") == nil {
@@ -164,12 +171,21 @@ func (w *World) checkHeld(write apiserver.Write) {
 	}
 }
 
+// asksFor returns what of a HelmRelease has Flux reinstall it.
+func asksFor(o apiserver.Object) string {
+	return fmt.Sprint(nested(o, "spec", "releaseName"), nested(o, "spec", "targetNamespace"), nested(o, "spec", "storageNamespace"),
+		nested(o, "spec", "chartRef"))
+}
+
 // stillHeld returns whether a removal guard held the removal of a workload at the last rest, and its delivery says that it still does. What
 // a user deletes, or a set withdraws as a whole, is not meant.
 func (w *World) stillHeld(work *workload, reinstalled bool) bool {
 	o := w.object(work.ownerUID)
 	if o == nil || w.withdrawn(o) || w.deleted[work.ownerUID] {
 		return false
+	}
+	if reinstalled && w.askedAtRest[work.ownerUID] == asksFor(o) {
+		return false // that was granted before, and its cluster did not answer: another reinstall is held
 	}
 	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
 		s, of := w.sets[d.Spec.AddonSetRef.Name], keyOf("AddonSet", d.Namespace, d.Spec.AddonSetRef.Name)

@@ -93,7 +93,9 @@ type World struct {
 	approvals map[apiserver.Key]approval
 	// heldAtRest are the deliveries, with removals, that the guard of each set held when the world was last at rest.
 	heldAtRest map[apiserver.Key][]string
-	orphans    map[string]orphan
+	// askedAtRest is which release each HelmRelease asked for then, by UID.
+	askedAtRest map[string]string
+	orphans     map[string]orphan
 	// identities says of which cluster each registration says that it is, by the registration's UID.
 	identities map[any]identified
 	// deselected are the UIDs of deliveries that were withdrawn when their sets did not select the cluster.
@@ -155,7 +157,7 @@ func newWorld() *World {
 	w := &World{
 		clock: testclock.NewFakeClock(start), scheme: scheme(), config: flags(), sets: map[string]*set{},
 		teams: map[string]*team{}, tokens: map[string]issued{}, sharedUntil: map[apiserver.Key]time.Time{},
-		approvals: map[apiserver.Key]approval{}, heldAtRest: map[apiserver.Key][]string{},
+		approvals: map[apiserver.Key]approval{}, heldAtRest: map[apiserver.Key][]string{}, askedAtRest: map[string]string{},
 		broken: map[string]bool{}, bad: map[string]*bad{},
 		rolls: map[apiserver.Key]*rolling{},
 		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}, begun: map[apiserver.Key]int64{},

@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -81,26 +80,7 @@ func (d *Delivery) addons(c *Cluster) []hubv1.AddonStatus {
 	addons = append(addons, d.gone(c, addons)...)
 	slices.SortStableFunc(addons, func(a, b hubv1.AddonStatus) int { return cmp.Compare(a.Name, b.Name) })
 	addons = slices.CompactFunc(addons, func(a, b hubv1.AddonStatus) bool { return a.Name == b.Name })
-	going := d.going(c)
-	for i := range addons {
-		addons[i].Removal = cmp.Or(addons[i].Removal, going[addons[i].Name])
-	}
 	return addons
-}
-
-// going returns the grants by which objects are being deleted, by add-on. Flux may be at that for weeks, and the grant is in use until the
-// object is gone, whatever becomes of the add-on meanwhile: it is wanted again, or cannot be rendered.
-func (d *Delivery) going(c *Cluster) map[string]string {
-	out := map[string]string{}
-	for _, o := range c.Objects {
-		if !d.owns(o) || !o.Deleting {
-			continue
-		}
-		if granted := guard.Dropped(string(o.UID)); slices.Contains(d.Spec.Removals, granted) {
-			out[o.Addon] = granted
-		}
-	}
-	return out
 }
 
 // since returns since when an add-on is in its state. A removal that is held, and then goes on, is one state.

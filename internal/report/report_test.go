@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/report"
@@ -186,34 +185,5 @@ func TestOneEntryEach(t *testing.T) {
 		if all[i] != want[i] {
 			t.Errorf("got %q, want %q", all[i], want[i])
 		}
-	}
-}
-
-// TestGrantInUse: a grant by which an object is being deleted is in use until that is gone, whatever the add-on's entry says meanwhile.
-func TestGrantInUse(t *testing.T) {
-	granted := guard.Dropped("u")
-	for name, tc := range map[string]struct {
-		steps  []report.Step
-		render func(*render.Result)
-	}{
-		"WantedAgain": {steps: []report.Step{stepOf(plan.AwaitRemoval, report.Outcome{})}},
-		"NotRendered": {render: func(r *render.Result) { r.Failed = map[string]render.Errors{"a": nil} }},
-		"Excluded":    {render: func(r *render.Result) { r.Excluded = map[string]string{"a": "not here"} }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c, d := clusterOf(objectOf(func(o *report.Object) { o.UID, o.Deleting = "u", true })), deliveryOf()
-			c.Steps, d.Spec.Removals = tc.steps, []string{granted}
-			if tc.render != nil {
-				tc.render(d.Result)
-			}
-			got, _ := report.Status(c, d)
-			if len(got.Addons) != 1 || got.Addons[0].Removal != granted {
-				t.Errorf("%+v, want grant %s in use", got.Addons, granted)
-			}
-			d.Spec.Removals = nil // somebody else deletes it
-			if got, _ = report.Status(c, d); got.Addons[0].Removal != "" {
-				t.Errorf("%+v, and nothing is granted", got.Addons)
-			}
-		})
 	}
 }

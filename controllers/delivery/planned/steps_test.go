@@ -10,6 +10,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/delivery/observed"
+	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/plan"
 )
@@ -36,5 +37,26 @@ func TestDrainIsWaitedFor(t *testing.T) {
 				t.Errorf("orphaned after %s, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestGuarded: a removal guard holds no object that Flux uninstalls already, however it came to that.
+func TestGuarded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		deleting, suspended, granted, want bool
+	}{
+		"IsThere":              {want: true},
+		"Granted":              {granted: true},
+		"Deleted":              {deleting: true},
+		"DeletedWhenSuspended": {deleting: true, suspended: true, want: true},
+	} {
+		o := &observed.Object{UID: "u", Observed: plan.Observed{Deleting: tc.deleting, Suspended: tc.suspended}}
+		d := &Delivery{Delivery: &observed.Delivery{AddonDelivery: &hubv1.AddonDelivery{}}}
+		if tc.granted {
+			d.Spec.Removals = []string{guard.Dropped("u")}
+		}
+		if got := d.guarded(o); got != tc.want {
+			t.Errorf("%s: guarded is %t", name, got)
+		}
 	}
 }

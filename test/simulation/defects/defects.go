@@ -75,7 +75,7 @@ var Scripts = map[string]string{
 	"mark-too-old":              "another-folder-and-paused-and-another-set-takes-it-over",
 	"back-unseen":               "registration-deleted-as-its-secret-comes-back",
 	"excluded-uncounted":        "excluded-on-a-cluster-that-goes-silent-before-another-epoch",
-	"grant-taken-back":          "excluded-again-while-flux-uninstalls-it",
+	"grant-taken-back":          "granted-while-down-and-wanted-by-another-set-for-a-while",
 	"rights-of-old":             "team-loses-a-cluster-and-no-hub-was-at-work",
 	"shared-with-all":           "values-beside-a-cluster",
 	"copy-stays":                "values-beside-a-cluster",
@@ -234,7 +234,7 @@ var Defects = []Defect{
 		{"controllers/registration/suspend.go", "\tif facts.Down && !hubv1.Tripped(facts.Open) &&", "\tif false && facts.Down && !hubv1.Tripped(facts.Open) &&"},
 	}},
 	{"grant-taken-back", "What Flux still uninstalls, and was wanted again for a while, is held by the guard that has granted it", "held", []Edit{
-		{"internal/report/report.go", "if !d.owns(o) || !o.Deleting {", "if true || !d.owns(o) || !o.Deleting {"},
+		{"controllers/delivery/planned/steps.go", "return (!o.Deleting || o.Suspended) && !d.Granted(", "return !d.Granted("},
 	}},
 	{"soak-unseen", "A hub that starts goes on after a soak that nobody has watched", "rollout", []Edit{
 		{"internal/rollout/decide.go", "\tcase d.blind():", "\tcase false && d.blind():"},

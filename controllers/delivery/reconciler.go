@@ -78,11 +78,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 // serve brings what the hub has made for a cluster in line.
 func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error) {
 	r.forgetGone(c)
+	keeper := r.keeper()
 	if len(c.Deliveries) == 0 {
 		r.expectations.Forget(c.Key)
 		r.memory.Forget(c.Key)
 		r.documents.Forget(c.Key)
-		return c.retried(ctx, c.Again, errors.Join(r.keeper().DropForsaken(ctx, c.Cluster), r.keeper().Values(ctx, c.Cluster, nil)))
+		return c.retried(ctx, c.Again, errors.Join(keeper.DropForsaken(ctx, c.Cluster), keeper.Values(ctx, c.Cluster, nil)))
 	}
 	if !r.expectations.Satisfied(c.Key, c.Version, c.Now) {
 		return ctrl.Result{RequeueAfter: expectations.Wait}, nil
@@ -96,13 +97,13 @@ func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error)
 		return ctrl.Result{}, err
 	}
 	steps := c.Steps(r.Config)
-	copyErr := errors.Join(r.keeper().Kubeconfigs(ctx, c.Cluster), r.keeper().Values(ctx, c.Cluster, steps))
+	copyErr := errors.Join(keeper.Kubeconfigs(ctx, c.Cluster), keeper.Values(ctx, c.Cluster, steps))
 	waryErr := r.wary(ctx, c, steps)
 	r.announce(ctx, c, steps)
 	outcomes, applyErr := r.apply(ctx, c, steps)
 	shardErr := r.reshard(ctx, c, steps)
 	after, finishErr := r.finish(ctx, c, steps, outcomes)
-	return c.retried(ctx, after, errors.Join(copyErr, waryErr, applyErr, shardErr, finishErr, r.keeper().DropForsaken(ctx, c.Cluster)))
+	return c.retried(ctx, after, errors.Join(copyErr, waryErr, applyErr, shardErr, finishErr, keeper.DropForsaken(ctx, c.Cluster)))
 }
 
 // forgetGone forgets the deliveries of a cluster that are gone, in whatever way.

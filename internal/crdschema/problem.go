@@ -48,6 +48,9 @@ func (s *Schema) unknown(path string) string {
 	return out
 }
 
+// Items is the name in a path for the items of a list, whichever is meant.
+const Items = "[]"
+
 // Lacks says that the names of a path, such as spec and interval, lead to no field; "" if they may lead to one.
 func (s *Schema) Lacks(path ...string) string {
 	node := s.structural
@@ -56,6 +59,8 @@ func (s *Schema) Lacks(path ...string) string {
 		switch {
 		case ok:
 			node = &p
+		case name == Items && node.Items != nil:
+			node = node.Items
 		case node.AdditionalProperties != nil && node.AdditionalProperties.Structural != nil:
 			node = node.AdditionalProperties.Structural
 		case node.XPreserveUnknownFields || node.AdditionalProperties != nil || node.Items != nil:

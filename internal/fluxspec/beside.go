@@ -93,6 +93,5 @@ func known(kind string, body map[string]any, author Author) (map[string]any, []P
 
 // KnowsLiteral returns whether the CRD of HelmReleases has valuesFrom[].literal, as that of Flux 2.9 and newer has.
 func KnowsLiteral(schemas *crdschema.Library) bool {
-	entry := map[string]any{"kind": "Secret", "name": "any", "literal": true}
-	return len(checkSchema(HelmReleaseKind, map[string]any{"valuesFrom": []any{entry}}, Author{Schemas: schemas}, true)) == 0
+	return Lacks(HelmReleaseKind, []string{"valuesFrom", crdschema.Items, "literal"}, Author{Schemas: schemas}) == ""
 }

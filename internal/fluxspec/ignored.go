@@ -95,18 +95,24 @@ func ignoredKeys(list, field string, v any) []Problem {
 // ignoredVersion finds a version that is none, and one of a chart that has its version from the commit or bucket that it is in.
 func ignoredVersion(body map[string]any) []Problem {
 	const path = "chart.spec.version"
-	spec := at(body, "chart", "spec")
-	version, _ := at(spec, "version").(string)
-	kind, _ := at(spec, "sourceRef", "kind").(string)
-	switch {
-	case version == "" || version == "*":
-		return nil
-	case kind == sourcev1.GitRepositoryKind || kind == sourcev1.BucketKind:
+	if _, kind := IdleVersion(body); kind != "" {
 		return []Problem{{path,
 			fmt.Sprintf("has no effect on a chart from a %s: Flux takes the chart as it is there. Remove it, and let the source "+
 				"say which one (ref)", kind)}}
 	}
-	return versionRange(path, version)
+	return versionRange(path, at(body, "chart", "spec", "version"))
+}
+
+// IdleVersion returns the version that the body of a HelmRelease names, and the kind of the chart's source, if Flux takes the chart as it
+// is in that source, whatever version is named. It returns "" and "" if the version counts, or none is named.
+func IdleVersion(body map[string]any) (version, kind string) {
+	spec := at(body, "chart", "spec")
+	version, _ = at(spec, "version").(string)
+	kind, _ = at(spec, "sourceRef", "kind").(string)
+	if version == "" || version == "*" || kind != sourcev1.GitRepositoryKind && kind != sourcev1.BucketKind {
+		return "", ""
+	}
+	return version, kind
 }
 
 func versionRange(path string, v any) []Problem {

@@ -59,9 +59,9 @@ type builder struct {
 	makers map[string]string
 	// done are the specs of Kustomizations that were built, by key.
 	done map[string]any
-	// folders are those that were built, with their roots, and what applies them; "" if only somebody may.
+	// folders are the folders that were built, by root and path, each with the Kustomization that applies it; "" if none is known.
 	folders map[string]string
-	// failed are those that a Kustomization applies, and of which nobody knows what comes out.
+	// failed are the folders that a Kustomization applies and that could not be built.
 	failed map[string]bool
 }
 

@@ -108,7 +108,7 @@ func (w *World) checkCompleted(write apiserver.Write, r *rolling, set *hubv1.Add
 }
 
 // checkAnew: a cluster that has got a revision begins anew with it only if somebody wants that. Its deadline would never be over
-// otherwise. Whoever was to get another one meanwhile, by an edit that was then taken back or undone, begins anew once.
+// otherwise. A cluster that was to get another one meanwhile, by an edit that was then taken back or undone, begins anew once.
 func (w *World) checkAnew(r *rolling, set *hubv1.AddonSet, before, d *hubv1.AddonDelivery) {
 	revision, _, _ := strings.Cut(r.retried, "/")
 	wanted := content(revision) == content(set.Status.Revision) || // also if the clusters are on their way back to an older one

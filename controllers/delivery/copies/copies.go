@@ -47,6 +47,7 @@ type Keeper struct {
 	Documents *documents.Reader
 }
 
+// ErrNoMirror says that Flux cannot log in to the cluster from a namespace yet.
 var ErrNoMirror = errors.New("the mirror of the kubeconfig, or of the workload identity, is not in place yet")
 
 // NoMirror says why an object cannot be made yet: there is no mirror in its namespace.

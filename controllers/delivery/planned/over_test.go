@@ -55,7 +55,7 @@ func TestOver(t *testing.T) {
 	}
 }
 
-// plannedOf returns a cluster with some deliveries, of which nothing is planned yet.
+// plannedOf returns a cluster with some deliveries, before anything is planned for them.
 func plannedOf(seen *observed.Cluster, deliveries ...*Delivery) *Cluster {
 	c := Begin(seen)
 	for _, d := range deliveries {

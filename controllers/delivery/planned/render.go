@@ -273,7 +273,7 @@ func fingerprint(d *Delivery, in *render.Input) (string, error) {
 }
 
 // pendingSets are the sets that a delivery's own set depends on, that select this cluster, and that have no delivery
-// here yet, or one of which it is not known for a moment what it wants.
+// here yet, or one whose program is not compiled yet.
 func (r *Planner) pendingSets(ctx context.Context, c *Cluster, d *Delivery) ([]string, error) {
 	if d.Program == nil || c.Registration == nil {
 		return nil, nil

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -128,7 +127,7 @@ func body(kind, namespace, name string, spec map[string]any, home string) map[st
 		}
 	}
 	d.fill("disabled", "driftDetection", "mode")
-	if version, _ := idleVersion(out); version != "" {
+	if version, _ := fluxspec.IdleVersion(out); version != "" {
 		unstructured.RemoveNestedField(out, "chart", "spec", "version")
 	}
 	if fluxspec.ChartName(out) == "" {
@@ -139,17 +138,6 @@ func body(kind, namespace, name string, spec map[string]any, home string) map[st
 		d.fillIn("chart.spec.sourceRef", namespace)
 	}
 	return out
-}
-
-// idleVersion returns the version that a chart template names, and the kind of its source, if Flux takes the chart as it is there, whatever
-// version is named; "" if the version counts, or none is named.
-func idleVersion(spec map[string]any) (version, kind string) {
-	version, _, _ = unstructured.NestedString(spec, "chart", "spec", "version")
-	kind, _, _ = unstructured.NestedString(spec, "chart", "spec", "sourceRef", "kind")
-	if version == "*" || kind != sourcev1.GitRepositoryKind && kind != sourcev1.BucketKind {
-		return "", ""
-	}
-	return version, kind
 }
 
 // shorten writes durations as people do: 10m0s, which the API server may give back, and 10m are the same.

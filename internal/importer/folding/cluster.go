@@ -184,8 +184,8 @@ func (c *Cluster) another(own Target, namespace, secret, key string) string {
 	return ""
 }
 
-// unlike says what the hub will find out, since nobody has read it: whether an object's kubeconfig is like that which the hub takes; "" if
-// there is nothing to find out.
+// unlike returns a note if an object has another kubeconfig than the hub takes for its cluster, and the two were not compared; ""
+// otherwise.
 func (c *Cluster) unlike(own Target, namespace, secret string) string {
 	if c.Namespace != namespace || c.Secret == secret || own.Fingerprint != "" && !c.borrowed {
 		return ""
@@ -219,8 +219,8 @@ func (c *Cluster) what() string {
 	return c.Kind.Kind + " " + c.Origin
 }
 
-// namesakes leaves out what is for a cluster whose name another one has: a set would select both. The one that has the name already,
-// or of which there is more to fold, keeps it, since only that is registered when the sets come.
+// namesakes leaves out the objects of a cluster whose name another cluster has: a set would select both. The name stays with the cluster
+// that is registered, or else with the one that more objects are for: that one is registered when the sets come.
 func (f *folder) namesakes(members []*member) []*member {
 	n := map[*Cluster]int{}
 	for _, m := range members {
@@ -260,7 +260,7 @@ func (f *folder) namesakes(members []*member) []*member {
 	})
 }
 
-// foremost returns the cluster that keeps a name; nil if nobody can tell.
+// foremost returns the cluster that keeps a name; nil if two have as many objects.
 func foremost(all []*Cluster, n map[*Cluster]int) *Cluster {
 	var out *Cluster
 	tie := false

@@ -86,7 +86,7 @@ func (f *folder) member(o *Object) *member {
 		spec, _ = current.Object["spec"].(map[string]any)
 		m.note("%s", converted)
 	}
-	if version, kind := idleVersion(spec); version != "" {
+	if version, kind := fluxspec.IdleVersion(spec); version != "" {
 		m.note("spec.chart.spec.version is %q, and the add-on has none: it has no effect on a chart from a %s, which Flux takes as it is there",
 			version, kind)
 	}

@@ -163,7 +163,7 @@ func pinned(pins string) string {
 
 // All lists the parts. Their versions are pinned by the go.mod of each one's Pins folder.
 func All() []Part {
-	return inUse([]Part{
+	return []Part{
 		{Name: Etcd, Pins: Etcd, Package: "go.etcd.io/etcd/server/v3", LDFlags: strip},
 		{Name: KubeAPIServer, Pins: kubePins, Package: kubeCmd + KubeAPIServer, LDFlags: kubeLDFlags(kubePins)},
 		{Name: KubeControllerManager, Pins: kubePins, Package: kubeCmd + KubeControllerManager, LDFlags: kubeLDFlags(kubePins)},
@@ -178,15 +178,7 @@ func All() []Part {
 		{Name: Helm, Pins: Helm, Package: "helm.sh/helm/v4/cmd/helm", LDFlags: strip},
 		{Name: SecretReader, Pins: ClusterInventory, Package: inventoryModule + "/plugins/kubeconfig-secretreader/cmd/plugin", LDFlags: strip},
 		{Name: Kustomize, Pins: Kustomize, Package: "sigs.k8s.io/kustomize/kustomize/v5", LDFlags: strip},
-	})
-}
-
-// inUse gives each part the pins that are in use.
-func inUse(all []Part) []Part {
-	for i := range all {
-		all[i].Pins = pinned(all[i].Pins)
 	}
-	return all
 }
 
 // Node lists the parts of a real node, which take minutes to build, and which only the tests on one need. They are not
@@ -204,7 +196,7 @@ func Node() []Part {
 
 // AllFiles lists the file sets. Their versions are pinned with the parts.
 func AllFiles() []FileSet {
-	all := []FileSet{
+	return []FileSet{
 		{Name: SourceController, Pins: SourceController, Module: fluxModule + SourceController, Files: fluxFiles},
 		{Name: KustomizeController, Pins: KustomizeController, Module: fluxModule + KustomizeController, Files: fluxFiles},
 		{Name: HelmController, Pins: HelmController, Module: fluxModule + HelmController, Files: fluxFiles},
@@ -224,10 +216,6 @@ func AllFiles() []FileSet {
 		{Name: HelmControllerInstall, Pins: HelmController, Module: fluxModule + HelmController, Files: fluxFolder},
 		{Name: FluxRBAC, Pins: "flux2", Module: fluxModule + "flux2/v2", Files: "manifests/rbac/*.yaml"},
 	}
-	for i := range all {
-		all[i].Pins = pinned(all[i].Pins)
-	}
-	return all
 }
 
 // Path returns the binary of a part. A prebuilt etcd and kube-apiserver in $KUBEBUILDER_ASSETS are preferred. The error
@@ -301,10 +289,10 @@ func CacheDir() (string, error) {
 	return filepath.Join(dir, "chandler", "tools"), nil
 }
 
-// PinsDir returns the folder of the checkout with a part's go.mod and go.sum.
+// PinsDir returns the folder of the checkout with a part's go.mod and go.sum: those of a variant that EnvWith names, or the usual ones.
 func PinsDir(pins string) (string, error) {
 	root, err := Root()
-	return filepath.Join(root, "hack", "tools", pins), err
+	return filepath.Join(root, "hack", "tools", pinned(pins)), err
 }
 
 // Root returns the checkout of this repository: $CHANDLER_ROOT, else the nearest one above the working directory, else

@@ -144,7 +144,7 @@ func TestVariants(t *testing.T) {
 			if !usual[path] {
 				others++
 			}
-			if strings.HasPrefix(p.Name, "kube-") && !strings.Contains(p.LDFlags, kubeVersions[p.Pins]) {
+			if strings.HasPrefix(p.Name, "kube-") && !strings.Contains(p.LDFlags, kubeVersions[pinned(p.Pins)]) {
 				t.Errorf("%s of %s is built as another version: %s", p.Name, variant, p.LDFlags)
 			}
 		}

@@ -3,24 +3,18 @@
 package e2e
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/e2e/expect"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
@@ -28,199 +22,157 @@ import (
 const handWritten = `
 apiVersion: helm.toolkit.fluxcd.io/v2
 kind: HelmRelease
-metadata: {name: NAME-settings, namespace: imported}
+metadata: {name: "NAME-settings", namespace: NAMESPACE}
 spec:
   interval: 1h
   releaseName: imp-settings
   targetNamespace: imp-apps
   storageNamespace: imp-apps
   install: {createNamespace: true}
-  kubeConfig: {secretRef: {name: NAME-kubeconfig, key: kubeconfig}}
+  kubeConfig: {secretRef: {name: "NAME-kubeconfig", key: kubeconfig}}
   chart: {spec: {chart: settings, sourceRef: {kind: HelmRepository, name: charts}}}
-  values: {color: COLOR, cluster: NAME}
+  values: {color: "COLOR", cluster: "NAME"}
 ---
 apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
-metadata: {name: NAME-hand, namespace: imported}
+metadata: {name: "NAME-hand", namespace: NAMESPACE}
 spec:
   interval: 1h
   prune: true
-  path: ./imported/NAME
+  path: ./PATH
   sourceRef: {kind: GitRepository, name: fleet}
-  kubeConfig: {secretRef: {name: NAME-kubeconfig, key: kubeconfig}}
-  postBuild: {substitute: {color: COLOR}}
+  kubeConfig: {secretRef: {name: "NAME-kubeconfig", key: kubeconfig}}
+  postBuild: {substitute: {color: "COLOR", cluster: "NAME"}}
 `
 
-// writtenFor are the objects that somebody has written for a cluster.
-func writtenFor(cluster string) []client.Object {
-	return []client.Object{&helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "imported", Name: cluster + "-settings"}},
-		&kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: "imported", Name: cluster + "-hand"}}}
-}
-
-// TestImport: what `chandler import --from-cluster` prints is followed to the letter, beside hand-written objects that run on two
-// clusters. Afterwards the hub has them, and everything on the clusters is the very same.
-func TestImport(t *testing.T) {
-	beside(t)
-	ctx := t.Context()
-	clusters := map[string]*localfleet.Cluster{"one": workload(t, "workload-a"), "two": workload(t, "workload-b")}
-	h := startHub(t, hubOptions{name: "hub-import", flux: &localfleet.FluxOptions{NoCrossNamespaceRefs: true}})
-	charts, git := serve(t)
-	files := map[string]string{}
-	for name := range clusters {
-		files["imported/"+name+"/cm.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: imp-hand, namespace: default}\ndata: {color: \"${color}\", cluster: " + name + "}\n"
-	}
-	_, err := git.Commit("fleet", files)
-	check(t, err)
-	namespace(t, h.Client, "imported")
-	apply(t, h.Client, fmt.Sprintf(`
+// handSources are the sources of what was written by hand.
+const handSources = `
 apiVersion: source.toolkit.fluxcd.io/v1
 kind: HelmRepository
-metadata: {name: charts, namespace: imported}
-spec: {url: %s, interval: 1m}
+metadata: {name: charts, namespace: NAMESPACE}
+spec: {url: CHARTS, interval: 1m}
 ---
 apiVersion: source.toolkit.fluxcd.io/v1
 kind: GitRepository
-metadata: {name: fleet, namespace: imported}
-spec: {url: %s, interval: 2s, ref: {branch: main}}
-`, charts.URL(), git.URL("fleet")))
-	colors := map[string]string{"one": "red", "two": "blue"}
-	for name, c := range clusters {
-		check(t, h.Client.Create(ctx, secret("imported", name+"-kubeconfig", map[string][]byte{"kubeconfig": kubeconfigOf(t, c)})))
-		apply(t, h.Client, strings.NewReplacer("NAME", name, "COLOR", colors[name]).Replace(handWritten))
+metadata: {name: fleet, namespace: NAMESPACE}
+spec: {url: GIT, interval: 2s, ref: {branch: main}}
+`
+
+// handManifest is what the Kustomization of each cluster applies.
+const handManifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: imp-hand, namespace: default}\ndata: {color: \"${color}\", cluster: \"${cluster}\"}\n"
+
+// TestImport: what `chandler import` prints is followed to the letter, beside hand-written objects that run on clusters. Afterwards the
+// hub has them, and everything on the clusters is the very same.
+func TestImport(t *testing.T) {
+	beside(t)
+	h := startHub(t, hubOptions{name: "hub-import", flux: &localfleet.FluxOptions{NoCrossNamespaceRefs: true}})
+	charts, git := serve(t)
+	step(t, "from the management cluster", func(t *testing.T) { importRunning(t, h, charts, git) })
+	step(t, "from a folder in which parents make the objects", func(t *testing.T) { importFolder(t, h, charts, git) })
+}
+
+// importRunning imports from the management cluster what somebody has applied there.
+func importRunning(t *testing.T, h *hub, charts *localfleet.ChartServer, git *localfleet.GitServer) {
+	f := &handFleet{hub: h, namespace: "imported",
+		clusters: map[string]*localfleet.Cluster{"one": workload(t, "workload-a"), "two": workload(t, "workload-b")},
+		colors:   map[string]string{"one": "red", "two": "blue"}}
+	files := map[string]string{}
+	for name := range f.clusters {
+		files["imported/"+name+"/cm.yaml"] = handManifest
+	}
+	_, err := git.Commit("fleet", files)
+	check(t, err)
+	f.register(t)
+	apply(t, h.Client, strings.NewReplacer("NAMESPACE", f.namespace, "CHARTS", charts.URL(), "GIT", git.URL("fleet")).Replace(handSources))
+	for name := range f.clusters {
+		apply(t, h.Client, f.written(name, "imported/"+name, handWritten))
 	}
 	// One that is suspended stays as it is.
-	apply(t, h.Client, strings.NewReplacer("NAME-settings", "one-paused", "imp-settings", "imp-paused", "NAME", "one", "COLOR", "red", "  interval: 1h", "  interval: 1h\n  suspend: true").Replace(strings.Split(handWritten, "---")[0]))
-	before := map[string]deployed{}
-	for name, c := range clusters {
-		soon(t, "the hand-written objects deliver to "+name, func() error {
-			found, err := deployedTo(ctx, c)
-			before[name] = found
-			return errors.Join(err, wantData(ctx, c, "imp-apps", "imp-settings", "color", colors[name]), wantData(ctx, c, "default", "imp-hand", "cluster", name))
-		})
-	}
+	apply(t, h.Client, strings.NewReplacer("one-settings", "one-paused", "imp-settings", "imp-paused", "  interval: 1h", "  interval: 1h\n  suspend: true").
+		Replace(f.written("one", "", strings.Split(handWritten, "---")[0])))
+	f.runs(t)
 
-	written := map[string]types.UID{}
-	for name := range clusters {
-		for _, o := range writtenFor(name) {
-			check(t, h.Client.Get(ctx, client.ObjectKeyFromObject(o), o))
-			written[o.GetName()] = o.GetUID()
-		}
-	}
-
-	var dir, out, errs string
-	var code int
-	soon(t, "Flux has applied all of it", func() error { // it begins again every two seconds, and import leaves what is not Ready
-		dir = filepath.Join(t.TempDir(), "out")
-		out, errs, code = chandler(t, "import", "--from-cluster", "--output-dir", dir, "--kubeconfig", h.KubeconfigFile(), "--secret-namespaces=flux-system")
-		if strings.Contains(errs, "let Flux finish first") {
-			return errors.New(errs)
-		}
-		return nil
-	})
+	dir, out, errs, code := f.imports(t, "--from-cluster", "--kubeconfig", h.KubeconfigFile(), "--secret-namespaces=flux-system")
 	if code != 0 || !strings.Contains(errs, "left as it is: HelmRelease imported/one-paused: is suspended") {
 		t.Fatalf("exit code %d: %s%s", code, out, errs)
 	}
-	for _, s := range clusters {
-		if token := string(kubeconfigOf(t, s)); strings.Contains(out+errs, token) {
-			t.Fatal("it prints a kubeconfig")
-		}
-	}
-	sets, err := os.ReadFile(filepath.Join(dir, "imported", "fleet.yaml"))
-	check(t, err)
 	if n := strings.Count(out, "kubectl "); n != 3 { // the namespace, and for both Secrets their key and their label
 		t.Errorf("it prints %d commands:\n%s", n, out)
 	}
-	for _, line := range strings.Split(out, "\n") {
-		if strings.Contains(line, "kubectl ") {
-			expect.Kubectl(t, h.Client, line)
-		}
-	}
-	soon(t, "both clusters answer", func() error {
-		return errors.Join(condition(ctx, h.Client, registration("imported", "one-kubeconfig"), hubv1.ReachableCondition, "True", ""),
-			condition(ctx, h.Client, registration("imported", "two-kubeconfig"), hubv1.ReachableCondition, "True", ""))
-	})
-	apply(t, h.Client, string(sets))
-	soon(t, "the hub has everything", func() error {
-		list := &hubv1.AddonDeliveryList{}
-		if err := h.Client.List(ctx, list, client.InNamespace("imported")); err != nil || len(list.Items) != 2 {
-			return fmt.Errorf("there are %d deliveries (%v)", len(list.Items), err)
-		}
-		for i := range list.Items {
-			if c := conditionOf(&list.Items[i], "Ready"); c.Status != metav1.ConditionTrue {
-				return fmt.Errorf("%s: %v", list.Items[i].Name, c)
-			}
-		}
-		return nil
-	})
-	for name, c := range clusters {
-		// The add-ons go on with the very objects, and nothing fetches the chart for the old template any more.
-		for _, o := range writtenFor(name) {
-			check(t, h.Client.Get(ctx, client.ObjectKeyFromObject(o), o))
-			if o.GetUID() != written[o.GetName()] || o.GetLabels()[hubv1.AddonSetLabel] != "fleet" {
-				t.Errorf("%s is %s, and was %s; its labels are %v", o.GetName(), o.GetUID(), written[o.GetName()], o.GetLabels())
-			}
-		}
-		check(t, wantGone(ctx, h.Client, &sourcev1.HelmChart{ObjectMeta: metav1.ObjectMeta{Namespace: "imported", Name: "imported-" + name + "-settings"}}))
-		after, err := deployedTo(ctx, c)
-		check(t, err)
-		if b := before[name]; after.settings != b.settings || after.hand != b.hand {
-			t.Errorf("%s: the objects are other ones, or have changed: %+v, and were %+v", name, after, b)
-		}
-		if after.revisions != before[name].revisions || after.first != before[name].first {
-			t.Errorf("%s: the release has %d revisions, and had %d; its first one is %s, and was %s", name, after.revisions, before[name].revisions, after.first, before[name].first)
-		}
-	}
+	f.takenOver(t, dir, out)
 	// A second import finds nothing but what it left.
 	out, errs, code = chandler(t, "import", "--from-cluster", "--kubeconfig", h.KubeconfigFile())
 	if code != 0 || out != "" || !strings.Contains(errs, "there is nothing to fold: of ") || !strings.Contains(errs, "and 1 is left") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
-	for name, color := range colors {
-		check(t, wantData(ctx, clusters[name], "imp-apps", "imp-settings", "color", color))
-		check(t, wantData(ctx, clusters[name], "default", "imp-hand", "color", color))
-	}
-	set := addonSet("imported", "fleet")
-	check(t, h.Client.Delete(ctx, set))
-	soon(t, "what was imported goes with its set", func() error { return errors.Join(approveHeld(t.Context(), h.Client), wantGone(ctx, h.Client, set)) })
-	for _, c := range clusters {
-		check(t, wantNoConfigMap(ctx, c, "imp-apps", "imp-settings"))
-		check(t, wantNoConfigMap(ctx, c, "default", "imp-hand"))
-	}
+	f.leaves(t)
 }
 
-// deployed is what a cluster has of the imported objects.
-type deployed struct {
-	// settings and hand are the UID and the content of an object of the release, and of one of the Kustomization.
-	settings, hand string
-	// revisions is how many the release has had, and first the UID of the record of the first.
-	revisions int
-	first     types.UID
-}
+// parents are the Kustomizations of the management cluster that make the objects of each cluster from one folder.
+const parents = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: NAME-place, namespace: NAMESPACE}
+data: {color: COLOR}
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: NAME, namespace: NAMESPACE}
+spec:
+  interval: 1h
+  prune: true
+  path: ./spoke
+  sourceRef: {kind: GitRepository, name: fleet}
+  postBuild: {substitute: {cluster: NAME}, substituteFrom: [{kind: ConfigMap, name: NAME-place}]}
+`
 
-func deployedTo(ctx context.Context, c *localfleet.Cluster) (deployed, error) {
-	var out deployed
-	for key, to := range map[client.ObjectKey]*string{{Namespace: "imp-apps", Name: "imp-settings"}: &out.settings, {Namespace: "default", Name: "imp-hand"}: &out.hand} {
-		cm := &corev1.ConfigMap{}
-		if err := c.Client.Get(ctx, key, cm); err != nil {
-			return out, err
+// importFolder imports a repository in which a Kustomization for each of three clusters makes the objects of that cluster from one folder.
+// Flux replaces what differs (spec.postBuild).
+func importFolder(t *testing.T, h *hub, charts *localfleet.ChartServer, git *localfleet.GitServer) {
+	f := &handFleet{hub: h, namespace: "spokes",
+		clusters: map[string]*localfleet.Cluster{"east": workload(t, "workload-a"), "west": workload(t, "workload-b"), "north": workload(t, "workload-c")},
+		colors:   map[string]string{"east": "red", "west": "blue", "north": "blue"}}
+	files := map[string]string{"apps/cm.yaml": handManifest,
+		"management/sources.yaml": strings.NewReplacer("NAMESPACE", f.namespace, "CHARTS", charts.URL(), "GIT", git.URL("spokes")).Replace(handSources),
+		"spoke/addons.yaml":       strings.NewReplacer("NAMESPACE", f.namespace, "NAME", "${cluster}", "COLOR", "${color}", "PATH", "apps").Replace(handWritten)}
+	for name := range f.clusters {
+		files["management/"+name+".yaml"] = f.written(name, "", parents)
+	}
+	_, err := git.Commit("spokes", files)
+	check(t, err)
+	repository := t.TempDir()
+	for file, text := range files {
+		check(t, os.MkdirAll(filepath.Dir(filepath.Join(repository, file)), 0o755))
+		check(t, os.WriteFile(filepath.Join(repository, file), []byte(text), 0o600))
+	}
+	f.register(t)
+	apply(t, h.Client, files["management/sources.yaml"])
+	for name := range f.clusters {
+		apply(t, h.Client, files["management/"+name+".yaml"])
+	}
+	f.runs(t)
+
+	dir, out, errs, code := f.imports(t, repository, "--secret-namespaces=flux-system")
+	if code != 0 || strings.Contains(errs, "left as it is") || !strings.Contains(out, "1 AddonSet of 6 objects on 3 clusters") {
+		t.Fatalf("exit code %d: %s%s", code, out, errs)
+	}
+	parent := func(name string) client.Object {
+		return &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
+	}
+	for name := range f.clusters { // as it says
+		if line := "flux suspend kustomization -n spokes " + name; !strings.Contains(out, line) {
+			t.Errorf("it does not print %q:\n%s", line, out)
 		}
-		// Flux notes in labels which of its objects has it: that alone changes.
-		*to = fmt.Sprint(cm.UID, cm.CreationTimestamp, cm.Data)
+		check(t, h.Client.Patch(t.Context(), parent(name), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":true}}`))))
 	}
-	records := &corev1.SecretList{}
-	if err := c.Client.List(ctx, records, client.InNamespace("imp-apps"), client.MatchingLabels{"owner": "helm", "name": "imp-settings"}); err != nil {
-		return out, err
+	f.takenOver(t, dir, out)
+	for name := range f.clusters { // and what made the objects goes, with its pruning off
+		check(t, h.Client.Patch(t.Context(), parent(name), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"prune":false}}`))))
+		check(t, h.Client.Delete(t.Context(), parent(name)))
+		soon(t, "the parent of "+name+" is gone", func() error { return wantGone(t.Context(), h.Client, parent(name)) })
 	}
-	for i := range records.Items {
-		if records.Items[i].Labels["version"] == "1" {
-			out.first = records.Items[i].UID
-		}
-		out.revisions++
-	}
-	if out.first == "" {
-		return out, errors.New("there is no record of the first revision")
-	}
-	return out, nil
+	f.unchanged(t)
+	f.leaves(t)
 }
 
 // ownFolder is the folder of a cluster that runs Flux itself, as in the samples of Flux.

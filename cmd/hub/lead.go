@@ -46,6 +46,25 @@ type lock struct {
 	waits atomic.Pointer[string]
 }
 
+// errNoLease is the error of a write that was not sent.
+var errNoLease = errors.New("nothing is written: this hub has not renewed its Lease for so long that another one may lead")
+
+// onlyLeading sends a write only while this process has its Lease. A process that stood still, in a virtual machine that was suspended, goes
+// on before it knows that another one leads, and would undo what that one has done. Requests that change nothing pass.
+func onlyLeading(led *tenure.Tenure, now func() time.Time) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			if req.Method == http.MethodGet || led.Holds(now()) {
+				return next.RoundTrip(req)
+			}
+			if req.Body != nil {
+				_ = req.Body.Close()
+			}
+			return nil, errNoLease
+		})
+	}
+}
+
 func newLock(config *rest.Config, installation string, led *tenure.Tenure) (*lock, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
 	config.Timeout = renewDeadline / 2

@@ -3,6 +3,9 @@
 package main
 
 import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -63,4 +66,41 @@ func TestLease(t *testing.T) {
 	must(second.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "c", LeaseDurationSeconds: 15})) // an hour later
 	sees(second, "c", 15, "")
 	sees(standby, "the hub in namespace two", 3600, "in namespace two")
+}
+
+// TestOnlyLeading: what this process writes reaches the API server only while it has its Lease; it may always read.
+func TestOnlyLeading(t *testing.T) {
+	began := time.Now()
+	for name, tc := range map[string]struct {
+		method  string
+		renewed time.Duration // before the request; negative: the process has never had its Lease
+		sent    bool
+	}{
+		"ALeaderWrites":         {http.MethodPatch, 2 * time.Second, true},
+		"ALeaderReads":          {http.MethodGet, 2 * time.Second, true},
+		"OneThatStoodStill":     {http.MethodPatch, renewDeadline, false},
+		"OneThatStoodStillRead": {http.MethodGet, renewDeadline, true},
+		"AStandby":              {http.MethodPost, -1, false},
+		"AStandbyReads":         {http.MethodGet, -1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			led := &tenure.Tenure{}
+			if tc.renewed >= 0 {
+				led.Renew(began.Add(-tc.renewed))
+			}
+			sent := false
+			next := roundTripper(func(*http.Request) (*http.Response, error) {
+				sent = true
+				return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+			})
+			req := httptest.NewRequestWithContext(t.Context(), tc.method, "/api/v1/namespaces", strings.NewReader("{}"))
+			res, err := onlyLeading(led, func() time.Time { return began })(next).RoundTrip(req)
+			if res != nil {
+				_ = res.Body.Close()
+			}
+			if sent != tc.sent || errors.Is(err, errNoLease) == tc.sent {
+				t.Errorf("sent: %v (%v), want %v", sent, err, tc.sent)
+			}
+		})
+	}
 }

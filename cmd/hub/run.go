@@ -68,12 +68,17 @@ func (o *options) run(ctx context.Context) error {
 		goruntime.SetMutexProfileFraction(100) // one in a hundred waits for a lock, which costs nothing to speak of
 	}
 	restConfig.UserAgent = "chandler-hub"
+	led := &tenure.Tenure{}
+	lease, err := newLock(restConfig, o.namespace, led)
+	if err != nil {
+		return err
+	}
+	restConfig.Wrap(onlyLeading(led, time.Now))
 	restConfig.Wrap(keepEvents)
 	if err := limit(ctx, restConfig); err != nil {
 		return err
 	}
-	led := &tenure.Tenure{}
-	mgr, err := o.manager(restConfig, led)
+	mgr, err := o.manager(restConfig, lease)
 	if err != nil {
 		return err
 	}
@@ -115,11 +120,7 @@ func (o *options) run(ctx context.Context) error {
 }
 
 // manager makes the manager, which works when it has the Lease.
-func (o *options) manager(config *rest.Config, led *tenure.Tenure) (manager.Manager, error) {
-	lease, err := newLock(config, o.namespace, led)
-	if err != nil {
-		return nil, err
-	}
+func (o *options) manager(config *rest.Config, lease *lock) (manager.Manager, error) {
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme:                              hubscheme.New(),
 		Cache:                               index.CacheOptions(),

@@ -154,7 +154,7 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 		return nil // it does not compile, and keeps the clusters that it has
 	case d == nil:
 		if what, ok := set.first(reg); ok {
-			return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, what, "") })
+			return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, what, nil) })
 		}
 		return nil // it waits for its wave, or it is not known what it should have
 	case d.DeletionTimestamp != nil:
@@ -167,18 +167,17 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 	if d.Spec.AddonSetRef.UID == set.uid && wanted.equal(is) {
 		return nil
 	}
-	return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, wanted, d.UID) })
+	return m.registry.write(key, func() error { return m.deliver(ctx, reg, key, set.uid, wanted, d) })
 }
 
 // takeBack takes a withdrawal back that was decided or is on its way, and gives the delivery what the set wants: no event tells of that
 // again.
 func (m *Matcher) takeBack(ctx context.Context, reg *hubv1.ClusterRegistration, key types.NamespacedName, set compiled,
 	d *hubv1.AddonDelivery) error {
-	if err := callOff(ctx, m.Client, d); err != nil {
-		return err
+	stays, err := callOff(ctx, m.Client, d)
+	if err != nil {
+		return client.IgnoreNotFound(err)
 	}
-	stays := d.DeepCopy()
-	stays.Spec.WithdrawAfter, stays.Spec.Withdrawal = nil, ""
 	return m.match(ctx, reg, key, set, stays)
 }
 
@@ -220,9 +219,10 @@ func (c *compiled) gives(cluster types.NamespacedName, delivery types.UID, is gi
 	return is
 }
 
-// deliver writes a delivery. was is the UID of the one that is there; "" makes one.
+// deliver writes a delivery. there is the one that was seen; nil makes one. Another one of its name is never written, nor one that has
+// changed since: a hub that leads no more would take back what the new one has decided.
 func (r *Reconciler) deliver(ctx context.Context, reg *hubv1.ClusterRegistration, set types.NamespacedName, uid types.UID,
-	what gift, was types.UID) error {
+	what gift, there *hubv1.AddonDelivery) error {
 	regKey := client.ObjectKeyFromObject(reg)
 	spec := map[string]any{
 		"registrationRef": map[string]any{"namespace": reg.Namespace, "name": reg.Name},
@@ -247,8 +247,9 @@ func (r *Reconciler) deliver(ctx context.Context, reg *hubv1.ClusterRegistration
 		hubv1.ClusterLabel:             identity.LabelValue(reg.Name),
 		hubv1.AddonSetLabel:            labelValue(set.Name),
 	})
-	if was != "" {
-		u.SetUID(was) // never make one that has gone meanwhile: its set may be gone as well
+	if there != nil {
+		u.SetUID(there.UID)
+		u.SetResourceVersion(there.ResourceVersion)
 		_, err := apply.Update(ctx, r.Client, u, hubv1.FieldManager)
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
+	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
@@ -290,5 +291,29 @@ func TestMatcherOrphans(t *testing.T) {
 				t.Errorf("the delivery is %+v", d)
 			}
 		})
+	}
+}
+
+// TestAFormerLeaderGivesNothingBack: what gives a delivery another revision arrives late, from a process that stood still. Another process
+// has given the cluster a newer one meanwhile.
+func TestAFormerLeaderGivesNothingBack(t *testing.T) {
+	reg := registrationOne("prod")
+	m := newMatcherFixture(t, interceptor.Funcs{}, reg, deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
+	read := func() *hubv1.AddonDelivery {
+		d := deliveryOne(nil)
+		if err := m.api.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	there, set := read(), types.NamespacedName{Namespace: "flux-system", Name: "base"}
+	if err := m.deliver(t.Context(), reg, set, "set", gift{revision: "newer"}, there); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.deliver(t.Context(), reg, set, "set", gift{revision: "older"}, there); !apply.Lagged(err) {
+		t.Errorf("the older one is written: %v", err)
+	}
+	if got := read().Spec.RevisionName; got != "newer" {
+		t.Errorf("the cluster has %s", got)
 	}
 }

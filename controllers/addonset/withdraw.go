@@ -22,8 +22,8 @@ import (
 // a later policy of Delete removes nothing that the guard has not granted.
 func withdraw(ctx context.Context, c client.Client, d *hubv1.AddonDelivery, orphan bool) error {
 	if d.Spec.Withdrawal != d.UID || orphan != d.Orphaned() {
-		if err := mark(ctx, c, d, d.UID, orphan); err != nil {
-			return err
+		if _, err := mark(ctx, c, d, d.UID, orphan); err != nil {
+			return client.IgnoreNotFound(err)
 		}
 	}
 	return remove(ctx, c, d)
@@ -43,13 +43,14 @@ func remove(ctx context.Context, c client.Client, d *hubv1.AddonDelivery) error 
 }
 
 // callOff takes the mark off a delivery that stays after all, and the time after which it was to be withdrawn. It never
-// does so with one that has been deleted since: a withdrawal that has begun goes on.
-func callOff(ctx context.Context, c client.Client, d *hubv1.AddonDelivery) error {
+// does so with one that has been deleted since: a withdrawal that has begun goes on. callOff returns the delivery as the API server has it.
+func callOff(ctx context.Context, c client.Client, d *hubv1.AddonDelivery) (*hubv1.AddonDelivery, error) {
 	return mark(ctx, c, d, "", false)
 }
 
-// mark sets or removes spec.withdrawal, and notes whether the add-ons stay on the cluster.
-func mark(ctx context.Context, c client.Client, d *hubv1.AddonDelivery, withdrawal types.UID, orphan bool) error {
+// mark sets or removes spec.withdrawal, and notes whether the add-ons stay on the cluster. It returns the delivery as the API server has it,
+// or NotFound.
+func mark(ctx context.Context, c client.Client, d *hubv1.AddonDelivery, withdrawal types.UID, orphan bool) (*hubv1.AddonDelivery, error) {
 	metadata, spec := map[string]any{"uid": d.UID}, map[string]any{"withdrawal": withdrawal} // never another one of that name
 	if orphan != d.Orphaned() {
 		policy := any(nil)
@@ -64,11 +65,11 @@ func mark(ctx context.Context, c client.Client, d *hubv1.AddonDelivery, withdraw
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": metadata, "spec": spec})
 	if err != nil {
-		return fmt.Errorf("mark delivery %s: %w", d.Name, err)
+		return nil, fmt.Errorf("mark delivery %s: %w", d.Name, err)
 	}
 	there := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}}
 	if err := c.Patch(ctx, there, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubv1.SwitchFieldManager)); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("mark delivery %s: %w", d.Name, err))
+		return nil, fmt.Errorf("mark delivery %s: %w", d.Name, err)
 	}
-	return nil
+	return there, nil
 }

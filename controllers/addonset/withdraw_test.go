@@ -72,8 +72,8 @@ func TestWithdrawAndLeave(t *testing.T) {
 		write  func(d *hubv1.AddonDelivery) error
 		orphan bool
 	}{
-		{"marked", func(d *hubv1.AddonDelivery) error { return mark(t.Context(), r.api, d, d.UID, true) }, true},
-		{"called off", func(d *hubv1.AddonDelivery) error { return callOff(t.Context(), r.api, d) }, false},
+		{"marked", func(d *hubv1.AddonDelivery) error { _, err := mark(t.Context(), r.api, d, d.UID, true); return err }, true},
+		{"called off", func(d *hubv1.AddonDelivery) error { _, err := callOff(t.Context(), r.api, d); return err }, false},
 		{"withdrawn", func(d *hubv1.AddonDelivery) error { return withdraw(t.Context(), r.api, d, true) }, true},
 	} {
 		if err := step.write(r.look()); err != nil {

@@ -42,6 +42,14 @@ func (t *Tenure) Renew(at time.Time) {
 	t.renewed = at
 }
 
+// Holds returns whether this process surely has its Lease. It has not if the last renewal is as long ago as a leader goes on without one, or
+// if the clock was set since, as by the suspension of a virtual machine: another process may lead.
+func (t *Tenure) Holds(now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.begun.IsZero() && now.Sub(t.renewed) < lasts && !t.stepped(now)
+}
+
 // stepped returns whether the wall clock was set since the last renewal, in either direction. Two times without a monotonic reading never
 // differ.
 func (t *Tenure) stepped(now time.Time) bool {

@@ -24,6 +24,11 @@ func TestSince(t *testing.T) {
 	if got := led.Since(at); !got.Equal(begin) {
 		t.Errorf("renewed all the time, it leads since %s, want %s", got, begin)
 	}
+	for after, want := range map[time.Duration]bool{0: true, 20 * time.Second: true, 21 * time.Second: false, time.Hour: false} {
+		if got := led.Holds(at.Add(after)); got != want { // the last renewal was nine seconds before
+			t.Errorf("%s after it has its Lease: %v, want %v", after, got, want)
+		}
+	}
 	later := at.Add(time.Minute)
 	led.Renew(later)
 	if got := led.Since(later); !got.Equal(later) {

@@ -128,11 +128,11 @@ func (w *World) checkCopies() {
 	}
 }
 
-// unrendered returns whether the add-on of a Flux object does not render any more: the object stays as it is, and what has been shared
-// since is not copied for it.
+// unrendered returns whether nothing renders a Flux object any more: its add-on does not render, or has gone from its set, be it under
+// another name that cannot take the object. The object stays as it is, and what has been shared since is not copied for it.
 func (w *World) unrendered(c *cluster, o apiserver.Object) bool {
-	s := w.sets[apiserver.Label(o, hubv1.AddonSetLabel)]
-	return s != nil && w.failsHere(c, s, apiserver.Label(o, hubv1.AddonLabel))
+	s, addon := w.sets[apiserver.Label(o, hubv1.AddonSetLabel)], apiserver.Label(o, hubv1.AddonLabel)
+	return s != nil && (s.addon(addon) == nil || w.failsHere(c, s, addon))
 }
 
 // isRead returns whether a Flux object reads a copy.

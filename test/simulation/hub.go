@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -54,10 +55,12 @@ type hub struct {
 	dead bool
 	// again is when the pool is to be asked again.
 	again time.Time
-	// leads is false once another process leads, and this one does not know it yet: it goes on until then, and for so many writes at most.
+	// leads is false once another process leads, and writes of this one are still on their way: until when, and how many at most. wrote is
+	// true when the reconcile that runs has written.
 	leads  bool
 	until  time.Time
 	writes int
+	wrote  bool
 }
 
 // controller is a controller and its queue.
@@ -77,7 +80,10 @@ type workQueue interface {
 	next() (time.Time, bool)
 }
 
-var errCrashed = errors.New("this process has crashed")
+var (
+	errCrashed = errors.New("this process has crashed")
+	errNoLease = errors.New("this process has its Lease no more")
+)
 
 // startHub starts a process with a cache that is complete.
 func (w *World) startHub() {
@@ -85,8 +91,11 @@ func (w *World) startHub() {
 	h := &hub{leads: true, began: w.clock.Now(), asked: map[string]bool{}, cancel: cancel,
 		cache: apiserver.NewCache(w.server, w.scheme, index.CacheOptions())}
 	gate := func(verb string, k apiserver.Key) (before, after error) {
-		if h.dead || w.tooLate(h, verb) {
+		if h.dead {
 			return errCrashed, nil
+		}
+		if err := w.tooLate(h, verb); err != nil {
+			return err, nil
 		}
 		if w.interleave(h, k); h.dead {
 			return errCrashed, nil
@@ -159,31 +168,33 @@ func must(err error) {
 	}
 }
 
-// overlap starts a process while the one before goes on for so many writes, or 15 seconds: the time for which a
-// process may hold a lease that it has lost, since it stood still.
+// overlap starts a process while writes of the one before are on their way, so many at most, for 15 seconds. That one stood still: it has
+// decided them by what its cache showed then. It sends no others, since it has its Lease no more (cmd/hub, onlyLeading). So it reads
+// nothing live, and a reconcile writes once.
 func (w *World) overlap(writes int) {
 	if w.hub == nil || w.former != nil {
 		return
 	}
-	w.former, w.hub, w.wrote = w.hub, nil, map[any]*hub{}
-	w.replaced, w.disputed = map[apiserver.Key][]any{}, map[apiserver.Key]bool{}
+	w.former, w.hub = w.hub, nil
 	w.former.leads, w.former.until, w.former.writes = false, w.clock.Now().Add(15*time.Second), writes
 	w.former.tenure.Renew(w.clock.Now().Add(-15 * time.Second)) // after which another one may lead
 	w.startHub()
 }
 
-// tooLate ends a process that does not lead any more, when its time is over.
-func (w *World) tooLate(h *hub, verb string) bool {
-	if h.leads {
-		return false
+// tooLate refuses what a process that does not lead any more has not sent before, and ends it when all has arrived.
+func (w *World) tooLate(h *hub, verb string) error {
+	switch {
+	case h.leads || strings.HasPrefix(verb, "cached "):
+		return nil
+	case verb == "get" || verb == "list" || h.wrote:
+		return errNoLease
 	}
-	if verb != "get" && verb != "list" {
-		h.writes--
-	}
-	if h.writes < 0 {
+	h.wrote = true
+	if h.writes--; h.writes < 0 {
 		h.dead = true
+		return errCrashed
 	}
-	return h.dead
+	return nil
 }
 
 // hubs are the processes that are at work.

@@ -37,7 +37,7 @@ func (w *World) interleave(h *hub, k apiserver.Key) {
 	}
 	var all []unit
 	now := w.clock.Now()
-	for _, i := range h.cache.Informers() {
+	for _, i := range h.sees() {
 		all = append(all, unit{"see " + i.String(), i.Deliver})
 	}
 	controllers := h.loops

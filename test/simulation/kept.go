@@ -48,12 +48,8 @@ func fluxWaits(o apiserver.Object, other apiserver.Key) bool {
 	return slices.ContainsFunc(needs, func(d any) bool { return nested(d, "name") == other.Name })
 }
 
-// checkOrder: an add-on is made after what it depends on has been Ready, and goes before that. While two processes run, one may not know
-// what the other one has made.
+// checkOrder: an add-on is made after what it depends on has been Ready, and goes before that.
 func (w *World) checkOrder(write apiserver.Write) {
-	if w.wrote != nil {
-		return
-	}
 	for _, kind := range []string{"HelmRelease", "Kustomization"} {
 		for _, o := range w.server.List(kinds[kind].GroupKind(), write.Key.Namespace) {
 			other := keyOf(kind, write.Key.Namespace, nested(o, "metadata", "name").(string))

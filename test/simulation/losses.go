@@ -124,56 +124,17 @@ func (w *World) nowCalled(work *workload) string {
 	return work.addon
 }
 
-// noteOverwritten is called after every write. While two processes run, and until the one that stays has seen all that the other one has
-// written, it may overwrite that with what it knows itself, which may be older, or the other way round: what has come by that goes. No
-// precondition of the API server spans a delivery and its Flux objects.
-func (w *World) noteOverwritten(write apiserver.Write) {
-	if w.wrote == nil || w.at == nil || write.New == nil || write.Actor == "user" || write.Actor == "flux" {
-		return
+// noteFirst is called after every write.
+func (w *World) noteFirst(write apiserver.Write) {
+	if w.at != nil && !w.at.leads && write.Old == nil && isFlux(write.Key) {
+		w.firstWrites[nested(write.New, "metadata", "uid")] = true
 	}
-	uid := nested(write.New, "metadata", "uid")
-	if write.Old == nil {
-		w.firstWrites[uid] = isFlux(write.Key)
-		return
-	}
-	if write.Key.Kind == "AddonDelivery" { // each of the two goes by what the other one has given the cluster
-		if before, now := nested(write.Old, "spec", "revisionName"), nested(write.New, "spec", "revisionName"); before != now {
-			by := w.wrote[uid]
-			back := by != nil && by != w.at && slices.Contains(w.replaced[write.Key], now)
-			w.wrote[uid], w.replaced[write.Key] = w.at, append(w.replaced[write.Key], before)
-			w.disputed[write.Key] = w.disputed[write.Key] || back
-		}
-		return
-	}
-	differs := false
-	for _, field := range []string{"path", "targetNamespace"} {
-		differs = differs || nested(write.Old, "spec", field) != nested(write.New, "spec", field)
-	}
-	if !isFlux(write.Key) || !differs {
-		return
-	}
-	by := w.wrote[uid]
-	delivery, _ := nested(write.New, "metadata", "annotations", hubv1.DeliveryAnnotation).(string)
-	disputed := write.Key.Kind == "Kustomization" && w.disputed[keyOf("AddonDelivery", write.Key.Namespace, delivery)]
-	if by != nil && by != w.at || disputed {
-		for _, c := range w.clusters {
-			for _, work := range c.workloads {
-				if work.ownerUID == uid && !brings(write.New, work.name) {
-					work.unwanted, work.approved = true, true
-				}
-			}
-		}
-	}
-	w.wrote[uid] = w.at
 }
 
 // forget is called at rest: caches are complete, nothing is queued, and a minute has passed since the last edit. The
 // hub has seen what is wanted then. If it is removed later, nobody has asked for that, whatever was wanted before.
 // What was leaving before it was wanted again may leave: Flux may already be at it.
 func (w *World) forget() {
-	if w.former == nil {
-		w.wrote = nil
-	}
 	if w.hub == nil || w.former != nil {
 		return
 	}

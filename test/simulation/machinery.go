@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
 // unit is one thing that may happen next: an event arrives in a cache, a controller reconciles, a Flux controller does, the probes go on.
@@ -24,7 +26,7 @@ func (w *World) units() []unit {
 	var out []unit
 	now := w.clock.Now()
 	for _, h := range w.hubs() {
-		for _, i := range h.cache.Informers() {
+		for _, i := range h.sees() {
 			out = append(out, unit{"see " + i.String(), i.Deliver})
 		}
 		for _, r := range h.loops {
@@ -42,11 +44,19 @@ func (w *World) units() []unit {
 	return out
 }
 
+// sees are the caches in which an event may arrive. In those of a process that stood still, none does.
+func (h *hub) sees() []*apiserver.Informer {
+	if !h.leads {
+		return nil
+	}
+	return h.cache.Informers()
+}
+
 // first returns the first of units, as long as there is one: to make all of them takes long.
 func (w *World) first() (unit, bool) {
 	now := w.clock.Now()
 	for _, h := range w.hubs() {
-		for _, i := range h.cache.Informers() {
+		for _, i := range h.sees() {
 			return unit{"see " + i.String(), i.Deliver}, true
 		}
 		for _, r := range h.loops {
@@ -66,7 +76,7 @@ func (w *World) first() (unit, bool) {
 
 func (w *World) reconcile(r *loop, req string) {
 	w.reconciles++
-	w.running, w.at = r.name, r.hub
+	w.running, w.at, r.hub.wrote = r.name, r.hub, false
 	w.worksOn, w.request, w.paused = r, req, w.knowsPaused(r.hub, req)
 	err := w.caught(r, req)
 	w.running, w.at = "", nil

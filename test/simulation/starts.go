@@ -22,7 +22,7 @@ const counted = 2 * time.Second
 // checkStart looks at a delivery that gets another revision, or begins anew with the one that it has.
 func (w *World) checkStart(s *set, r *rolling, set *hubv1.AddonSet, before, d *hubv1.AddonDelivery) {
 	to, key := d.Spec.RevisionName, d.Spec.RegistrationRef.Key()
-	if set.UID != d.Spec.AddonSetRef.UID || w.former != nil || len(r.specs) != 1 || r.specs[0] == nil {
+	if set.UID != d.Spec.AddonSetRef.UID || len(r.specs) != 1 || r.specs[0] == nil {
 		return // a process cannot know yet what holds
 	}
 	if d.Spec.Start == nil || !started(before.Spec.Start, d.Spec.Start) {
@@ -67,7 +67,7 @@ func (w *World) checkStart(s *set, r *rolling, set *hubv1.AddonSet, before, d *h
 func (w *World) checkFirst(s *set, r *rolling, set *hubv1.AddonSet, d *hubv1.AddonDelivery) {
 	is, key := set.Status.Rollout, d.Spec.RegistrationRef.Key()
 	reg, stays := w.registrationAt(key)
-	if d.Spec.Start != nil || is == nil || !stays || set.UID != d.Spec.AddonSetRef.UID || w.former != nil || len(r.specs) != 1 ||
+	if d.Spec.Start != nil || is == nil || !stays || set.UID != d.Spec.AddonSetRef.UID || len(r.specs) != 1 ||
 		r.specs[0] == nil || set.DeletionTimestamp != nil || !matches(s.selector, reg.Labels) || w.alone(s, key) {
 		return // a process cannot know yet what holds, or what is made is withdrawn at once
 	}

@@ -68,7 +68,7 @@ type rolled struct {
 	revision    string
 	start       *hubv1.DeliveryStart
 	// readyAt is when it was first seen Ready on the revision since its start. lapsed is true if it has not counted as working on it
-	// for a while, or was started while two processes ran.
+	// for a while.
 	readyAt time.Time
 	lapsed  bool
 	// failed is true while an add-on has failed, since failedAt, and excused while nobody waits for the cluster.
@@ -298,7 +298,7 @@ func (w *World) noteMember(s *set, m *rolled, key types.NamespacedName, set *hub
 		return
 	}
 	if m.without = (time.Time{}); m.revision != d.Spec.RevisionName || started(m.start, d.Spec.Start) {
-		m.readyAt, m.lapsed = time.Time{}, w.former != nil // each of two processes may start one
+		m.readyAt, m.lapsed = time.Time{}, false
 	}
 	m.revision, m.start = d.Spec.RevisionName, d.Spec.Start
 	current := d.Status.ObservedGeneration == d.Generation
@@ -373,9 +373,11 @@ func (w *World) registrationAt(key types.NamespacedName) (reg *hubv1.ClusterRegi
 	return reg, !status.Goes(reg)
 }
 
-// delayed returns when what was to be withdrawn at a time may be. A process that starts counts the delay anew.
-func (w *World) delayed(at time.Time) time.Time {
-	if anew := w.hubBegan.Add(w.config.DeselectionDelay); anew.After(at) {
+// delayed returns when what was to be withdrawn at a time may be. A process that starts counts the delay anew, but not while the set's guard
+// holds something: its list stays.
+func (w *World) delayed(s *set, at time.Time) time.Time {
+	holds := nested(w.server.Get(s.key()), "status", "heldRemovals") != nil
+	if anew := w.hubBegan.Add(w.config.DeselectionDelay); anew.After(at) && !holds {
 		return anew
 	}
 	return at
@@ -396,7 +398,7 @@ func (w *World) assign(s *set, spec *hubv1.Rollout) map[types.NamespacedName]int
 		if reg, _ := w.registrationAt(key); reg == nil && mine && !d.Withdrawn() {
 			of[key] = nil
 		} else if after := d.Spec.WithdrawAfter; mine && !d.Withdrawn() && reg != nil && !status.Goes(reg) &&
-			(after == nil && w.config.DeselectionDelay > 0 || after != nil && w.delayed(after.Time).After(w.clock.Now())) {
+			(after == nil && w.config.DeselectionDelay > 0 || after != nil && w.delayed(s, after.Time).After(w.clock.Now())) {
 			of[key] = reg.Labels // it may be selected again before its delay is over
 		}
 		if mine && d.Withdrawn() {

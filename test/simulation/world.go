@@ -33,14 +33,8 @@ type World struct {
 	hub    *hub
 	// former is the process that led before, while it does not know that another one does.
 	former *hub
-	// wrote is who has changed what a Flux object brings, or a delivery's revision, since two processes run, by its UID; nil when that is
-	// over, and at rest. replaced are the revisions that a delivery had meanwhile, and disputed the deliveries to which one of the two
-	// processes has given such a revision again.
-	wrote    map[any]*hub
-	replaced map[apiserver.Key][]any
-	disputed map[apiserver.Key]bool
-	// firstWrites are the Flux objects that were made meanwhile, by UID: a first write has nothing to name (docs/adr/0030), so two of them may
-	// bring the same.
+	// firstWrites are the Flux objects that a former process has made, by UID: a first write has nothing to name (docs/adr/0030), so two
+	// objects may bring the same.
 	firstWrites map[any]bool
 	flux        *flux
 	clusters    []*cluster
@@ -278,7 +272,7 @@ func (w *World) noticed(write apiserver.Write) {
 		w.chartsGone[write.Key] = w.clock.Now()
 	}
 	w.noteRollouts(write)
-	w.noteOverwritten(write)
+	w.noteFirst(write)
 	if write.Actor == "user" || write.Actor == "flux" {
 		return
 	}

@@ -128,7 +128,7 @@ var Defects = []Defect{
 		{"internal/origin/policy.go", "moving || deleted && k.IsCluster()", "moving || deleted"},
 	}},
 	{"withdrawal-not-called-off", "A mark that a hub left when it was killed is not taken back", "convergence", []Edit{
-		{"controllers/addonset/matcher.go", "\tif err := callOff(ctx, m.Client, d); err != nil {\n\t\treturn err\n\t}\n\tstays", "\tstays"},
+		{"controllers/addonset/matcher.go", "\tstays, err := callOff(ctx, m.Client, d)", "\tstays, err := &hubv1.AddonDelivery{Spec: hubv1.AddonDeliverySpec{AddonSetRef: d.Spec.AddonSetRef, RevisionName: d.Spec.RevisionName}}, error(nil)"},
 	}},
 	{"always-again", "A controller looks again at once, whatever it finds", "quiescence", []Edit{
 		{"controllers/delivery/finish.go", "\tagain := false", "\tagain := true"},

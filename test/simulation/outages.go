@@ -135,9 +135,11 @@ func (w *World) checkSilence(d *hubv1.AddonDelivery) {
 		return
 	}
 	for _, a := range d.Status.Addons {
-		object := string(d.UID) + "/" + a.Object
-		known := w.announced[object] // an earlier process has orphaned it, or this one, and a write of it may have failed
-		w.announced[object] = a.State == hubv1.AddonOrphaned || known && a.State == hubv1.AddonRemoving
+		k := keyOf(a.Kind, d.Namespace, a.Object)
+		// An earlier process has orphaned it, or this one, and a write of it may have failed. Its set may have gone on with it and left it again
+		// before it had an object.
+		known := w.announced[k]
+		w.announced[k] = a.State == hubv1.AddonOrphaned || known && (a.State == hubv1.AddonRemoving || w.server.Get(k) == nil)
 		if known || a.State != hubv1.AddonOrphaned || !strings.HasPrefix(a.Message, "the cluster has not answered for") {
 			continue
 		}

@@ -101,8 +101,8 @@ type World struct {
 	hubBegan   time.Time
 	// unread is since when Kamaji's kind is not served; zero if it is.
 	unread time.Time
-	// announced are the objects of deliveries, by UID and name, that are told of as orphaned.
-	announced map[string]bool
+	// announced are the Flux objects that are told of as orphaned.
+	announced map[apiserver.Key]bool
 	// away is true if the process was killed, and no other one starts by itself.
 	away bool
 	// wasReady are the UIDs of Flux objects that have been Ready, and suspended those of the ones that a user has suspended;
@@ -161,7 +161,7 @@ func newWorld() *World {
 		unselected: map[[2]string]unselected{},
 		wasReady:   map[any]bool{}, suspended: map[any]bool{}, everSuspended: map[any]bool{}, firstWrites: map[any]bool{},
 		chartsGone: map[apiserver.Key]time.Time{}, identities: map[any]identified{}, granted: map[apiserver.Key]time.Time{},
-		announced: map[string]bool{},
+		announced: map[apiserver.Key]bool{},
 	}
 	w.server = apiserver.New(w.clock)
 	w.server.OnWrite = w.noticed

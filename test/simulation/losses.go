@@ -124,13 +124,6 @@ func (w *World) nowCalled(work *workload) string {
 	return work.addon
 }
 
-// noteFirst is called after every write.
-func (w *World) noteFirst(write apiserver.Write) {
-	if w.at != nil && !w.at.leads && write.Old == nil && isFlux(write.Key) {
-		w.firstWrites[nested(write.New, "metadata", "uid")] = true
-	}
-}
-
 // forget is called at rest: caches are complete, nothing is queued, and a minute has passed since the last edit. The
 // hub has seen what is wanted then. If it is removed later, nobody has asked for that, whatever was wanted before.
 // What was leaving before it was wanted again may leave: Flux may already be at it.

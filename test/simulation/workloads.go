@@ -54,8 +54,7 @@ func (w *World) give(c *cluster, name string, k apiserver.Key, uid, set, addon, 
 		c.workloads[name] = work
 		w.say("  %s gets %s (of %s)", c.name, name, k)
 	}
-	if work.ownerUID != uid && work.ownerUID != "" && w.lives(work.ownerUID) && !twoRegistrations(w.object(work.ownerUID), w.server.Get(k)) &&
-		!w.firstWrites[work.ownerUID] && !w.firstWrites[uid] {
+	if work.ownerUID != uid && work.ownerUID != "" && w.lives(work.ownerUID) && !twoRegistrations(w.object(work.ownerUID), w.server.Get(k)) {
 		w.violated("owners", "%s on %s belongs to two Flux objects: %s and %s", name, c.name, work.owner, k)
 	}
 	delete(w.orphans, c.name+" "+name)

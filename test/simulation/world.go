@@ -32,14 +32,11 @@ type World struct {
 	config *hubconfig.Config
 	hub    *hub
 	// former is the process that led before, while it does not know that another one does.
-	former *hub
-	// firstWrites are the Flux objects that a former process has made, by UID: a first write has nothing to name (docs/adr/0030), so two
-	// objects may bring the same.
-	firstWrites map[any]bool
-	flux        *flux
-	clusters    []*cluster
-	sets        map[string]*set
-	teams       map[string]*team
+	former   *hub
+	flux     *flux
+	clusters []*cluster
+	sets     map[string]*set
+	teams    map[string]*team
 	// known is set while the world is looked at, and nothing changes.
 	known *known
 	// sharedUntil is when values beside a cluster were shared last, of those that are not any more.
@@ -159,7 +156,7 @@ func newWorld() *World {
 			uids:    map[any]apiserver.Key{}},
 		orphans: map[string]orphan{}, deleted: map[any]bool{}, deselected: map[any]bool{},
 		unselected: map[[2]string]unselected{},
-		wasReady:   map[any]bool{}, suspended: map[any]bool{}, everSuspended: map[any]bool{}, firstWrites: map[any]bool{},
+		wasReady:   map[any]bool{}, suspended: map[any]bool{}, everSuspended: map[any]bool{},
 		chartsGone: map[apiserver.Key]time.Time{}, identities: map[any]identified{}, granted: map[apiserver.Key]time.Time{},
 		announced: map[apiserver.Key]bool{},
 	}
@@ -272,7 +269,6 @@ func (w *World) noticed(write apiserver.Write) {
 		w.chartsGone[write.Key] = w.clock.Now()
 	}
 	w.noteRollouts(write)
-	w.noteFirst(write)
 	if write.Actor == "user" || write.Actor == "flux" {
 		return
 	}

@@ -308,7 +308,7 @@ func (r *rolling) undo(t *testing.T) {
 	r.order(t, "the clusters get revision", "undo", "waves", "--now")
 	soon(t, "all are as before", func() error { return r.wantColor(ctx, "green", r.names...) })
 	soon(t, "it is rolled back", func() error { return r.phase(ctx, hubv1.RolloutRolledBack, "") })
-	r.order(t, "which somebody has undone", "status", "waves", "--per-cluster")
+	r.order(t, "which a user has undone", "status", "waves", "--per-cluster")
 	r.order(t, "newest", "history", "waves")
 	r.order(t, "fleet/w00   canary    first\n", "plan", "waves")
 	r.order(t, "is rolled out again", "redo", "waves")

@@ -27,7 +27,7 @@ func (f *fleet) rollout(ctx context.Context, timeout time.Duration) error {
 		port       int32
 	}{
 		{"addonset.yaml", "The first revision goes to one cluster first, as every one does:", hubv1.RolloutDone, 8080},
-		{"bad-edit.yaml", "Somebody writes port 80800, which does not exist:", hubv1.RolloutRolledBack, 8080},
+		{"bad-edit.yaml", "A user writes port 80800, which does not exist:", hubv1.RolloutRolledBack, 8080},
 		{"good-edit.yaml", "The next edit is a good one:", hubv1.RolloutDone, 9090},
 	} {
 		text, err := examples.Read("rollout/"+edit.file, nil)

@@ -137,8 +137,8 @@ func Called(u *unstructured.Unstructured) string {
 func (a Account) Check(there []*unstructured.Unstructured) error {
 	namespace, binding := there[0], there[len(there)-1]
 	if namespace != nil && binding == nil {
-		return fmt.Errorf("Namespace %s is on the cluster, and ClusterRoleBinding %s is not, so nothing shows that nobody else has tokens of "+
-			"accounts in it: a former run was cut short, or somebody has made it. Delete it, and run the command again: kubectl delete "+
+		return fmt.Errorf("Namespace %s is on the cluster, and ClusterRoleBinding %s is not, so others may have tokens of "+
+			"accounts in it: a former run was cut short, or a user has made it. Delete it, and run the command again: kubectl delete "+
 			"namespace %s",
 			a.Name, a.Name, a.Name)
 	}
@@ -192,7 +192,7 @@ func (a Account) Owns(there *unstructured.Unstructured) error {
 	of, hub := there.GetAnnotations()[hubv1.RegistrationAnnotation], there.GetAnnotations()[hubv1.HubUIDAnnotation]
 	switch {
 	case there.GetLabels()["app.kubernetes.io/managed-by"] != "chandler" || of != a.Registration.String():
-		return fmt.Errorf("%s is on the cluster, and was not made for ClusterRegistration %s: delete it if nobody needs it, or choose "+
+		return fmt.Errorf("%s is on the cluster, and was not made for ClusterRegistration %s: delete it if it is not needed, or choose "+
 			"another name",
 			Called(there), a.Registration)
 	case hub != "" && a.HubUID != "" && hub != string(a.HubUID):

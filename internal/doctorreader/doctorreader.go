@@ -105,7 +105,7 @@ func (e *examiner) read(check doctor.Check, what string, err error) bool {
 		return true
 	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
 	case apierrors.IsForbidden(err):
-		e.facts.Skip(check, what+": you may not read them", "ask somebody who may to run chandler doctor, or for the right")
+		e.facts.Skip(check, what+": you may not read them", "ask a user who may to run chandler doctor, or for the right")
 	default:
 		e.facts.Skip(check, what+": "+err.Error(), "try again")
 	}

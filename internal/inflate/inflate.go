@@ -176,7 +176,7 @@ func (f *Inflater) Input(o *Object) (*Input, error) {
 			say["from"] = f.documents(o, in.kust.Spec.PostBuild.SubstituteFrom)
 		}
 	default:
-		return nil, fmt.Errorf("is a %s, of which nobody knows what it puts on a cluster", o.Flux.GetKind())
+		return nil, fmt.Errorf("is a %s: it is not known what it puts on a cluster", o.Flux.GetKind())
 	}
 	if err != nil {
 		say["unknown"] = err.Error()

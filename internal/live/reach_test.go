@@ -56,7 +56,7 @@ func TestUnreached(t *testing.T) {
 	unreached(t, &rest.Config{Host: "https://" + strings.TrimPrefix(httptestServer(t), "http://")}, "it answers, but not as a Kubernetes API")
 	unreached(t, &rest.Config{Host: "http://hub.invalid", Dial: func(context.Context, string, string) (net.Conn, error) {
 		return nil, &net.DNSError{Name: "hub.invalid", Err: "no such host", IsNotFound: true}
-	}}, "nobody knows the name hub.invalid")
+	}}, "there is no address for the name hub.invalid")
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	unreached(t, &rest.Config{Host: closed.URL}, "it refuses the connection")

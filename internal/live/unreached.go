@@ -35,7 +35,7 @@ func reason(err error) string {
 	case errors.As(err, &silent):
 		return silent.Error()
 	case errors.As(err, &name) && name.IsNotFound:
-		return "nobody knows the name " + name.Name
+		return "there is no address for the name " + name.Name
 	case errors.As(err, &name):
 		return "the name " + name.Name + " cannot be looked up: " + name.Err
 	case errors.Is(err, syscall.ECONNREFUSED):

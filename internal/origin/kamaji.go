@@ -98,10 +98,10 @@ func (k kamaji) still(obj *unstructured.Unstructured) breaker.State {
 			obj.GetName())}
 	case "WriteLimited":
 		return breaker.State{Reason: hubv1.ClusterWriteLimitedReason,
-			Message: fmt.Sprintf("TenantControlPlane %q is WriteLimited: its spec.writePermissions lets nobody write", obj.GetName())}
+			Message: fmt.Sprintf("TenantControlPlane %q is WriteLimited: its spec.writePermissions refuses all writes", obj.GetName())}
 	case "Migrating": // its webhook kamaji-freeze denies every change while the data goes to another DataStore
 		return breaker.State{Reason: hubv1.ClusterMigratingReason,
-			Message: fmt.Sprintf("TenantControlPlane %q is Migrating: Kamaji lets nobody write until its data has moved", obj.GetName())}
+			Message: fmt.Sprintf("TenantControlPlane %q is Migrating: Kamaji refuses all writes until its data has moved", obj.GetName())}
 	}
 	return breaker.State{}
 }

@@ -27,7 +27,7 @@ func (d *Departure) addons() string {
 		return fmt.Sprintf("%s %s on the cluster, which is that of ClusterRegistration %s as well: sets go on through that one", what, stay,
 			status.List(d.others, 3))
 	case d.leaves():
-		return what + " " + stay + " on the cluster, and nobody looks after them any more"
+		return what + " " + stay + " on the cluster without an owner"
 	}
 	return what + " " + are + " uninstalled from the cluster"
 }

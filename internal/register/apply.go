@@ -61,7 +61,7 @@ func (r *Registrar) makeAccount(ctx context.Context, w *Work) error {
 			// Create, and not apply: whoever has made it in this moment is not us.
 			if err := w.cluster.client.Create(ctx, want, client.FieldOwner(fieldManager)); err != nil {
 				if apierrors.IsAlreadyExists(err) {
-					return fmt.Errorf("somebody has made %s on the cluster in this moment: look at it, and run the command again", step.Object)
+					return fmt.Errorf("another user has just made %s on the cluster: look at it, and run the command again", step.Object)
 				}
 				return fmt.Errorf("create %s on the cluster: %w", step.Object, err)
 			}

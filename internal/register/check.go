@@ -110,7 +110,7 @@ func (r *Registrar) identity(_ context.Context, w *Work) error {
 			"--cluster-kubeconfig; --kubeconfig and --context say where the hub is", live.Address(r.Cluster))
 	}
 	if w.hub.uid == "" {
-		w.Plan.Warnings = append(w.Plan.Warnings, "you may not read Namespace kube-system on the hub, so nobody knows before whether the "+
+		w.Plan.Warnings = append(w.Plan.Warnings, "you may not read Namespace kube-system on the hub, so it is not known before whether the "+
 			"cluster is the "+
 			"management cluster itself: the hub refuses that")
 	}
@@ -162,7 +162,7 @@ func (r *Registrar) namespace(ctx context.Context, w *Work) error {
 		ClusterExists: func(string) bool { return false }})
 	switch {
 	case verdict.Refused != "" && err != nil:
-		w.Plan.Warnings = append(w.Plan.Warnings, fmt.Sprintf("you may not read Namespace %s on the hub, so nobody knows before whether it "+
+		w.Plan.Warnings = append(w.Plan.Warnings, fmt.Sprintf("you may not read Namespace %s on the hub, so it is not known before whether it "+
 			"has label %s",
 			w.req.Name.Namespace, hubv1.RegisterSecretsLabel))
 	case verdict.Refused != "":

@@ -85,7 +85,7 @@ func (r *Registrar) stillUnwanted(ctx context.Context, d *Departure) error {
 	if m.Labels[hubv1.RegisterLabel] != "true" {
 		return nil
 	}
-	who := cmp.Or(applier(m), "somebody, or something that applies it,")
+	who := cmp.Or(applier(m), "a user, or a tool that applies it,")
 	return fmt.Errorf("%s has set label %s of %s to \"true\" again: the cluster stays registered, or is registered again. Write \"false\" "+
 		"where the object comes from, and run the command again", who, hubv1.RegisterLabel, account.Called(d.origin))
 }

@@ -136,8 +136,8 @@ func TestDepartureSaysWhatBecomesOfTheAddons(t *testing.T) {
 	}{
 		"One":              {of("edge1", "a", 1, ""), of("other", "b", 1, ""), false, "its 1 add-on is uninstalled from the cluster\n"},
 		"Two":              {of("edge1", "a", 2, ""), of("other", "b", 1, ""), false, "its 2 add-ons are uninstalled from the cluster\n"},
-		"Orphan":           {of("edge1", "a", 1, ""), of("other", "b", 1, ""), true, "its 1 add-on stays on the cluster, and nobody"},
-		"OrphanInSpec":     {of("edge1", "a", 2, "Orphan"), of("other", "b", 1, ""), false, "its 2 add-ons stay on the cluster, and nobody"},
+		"Orphan":           {of("edge1", "a", 1, ""), of("other", "b", 1, ""), true, "its 1 add-on stays on the cluster without an owner"},
+		"OrphanInSpec":     {of("edge1", "a", 2, "Orphan"), of("other", "b", 1, ""), false, "its 2 add-ons stay on the cluster without an owner"},
 		"RegisteredTwice":  {of("edge1", "a", 2, ""), of("other", "a", 1, ""), false, "that of ClusterRegistration fleet/other as well"},
 		"ClusterIsUnknown": {of("edge1", "", 2, ""), of("other", "", 1, ""), false, "its 2 add-ons are uninstalled"},
 	} {

@@ -55,6 +55,6 @@ func ResumeCluster(reg *hubv1.ClusterRegistration, _ time.Time) (*Order, error) 
 	}
 	return &Order{
 		Patch: map[string]any{"spec": map[string]any{"pause": nil}},
-		Says:  name + "the pause is over; what changed meanwhile is delivered now. What somebody suspended by hand stays suspended",
+		Says:  name + "the pause is over; what changed meanwhile is delivered now. What a user suspended by hand stays suspended",
 	}, nil
 }

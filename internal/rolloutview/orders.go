@@ -113,7 +113,7 @@ func Approve(in *Input, wave, seen string) (*Order, error) {
 	case at < 0:
 		return nil, in.refuse("there is no wave %q; there are %s", wave, names(all))
 	case !all[at].Manual:
-		return nil, in.refuse("nobody has to approve wave %s: it has no approval: Manual", wave)
+		return nil, in.refuse("wave %s needs no approval: it has no approval: Manual", wave)
 	case at < now:
 		return nil, in.refuse("wave %s has passed already; the present wave is %s", wave, is.Wave)
 	case orders.Approves(is.Revision, wave):

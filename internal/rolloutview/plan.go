@@ -172,7 +172,7 @@ func starts(views []rollout.WaveView, first map[types.NamespacedName]bool, atOnc
 }
 
 func pauseText(p *hubv1.RolloutPause) string {
-	text := "until somebody removes spec.pause"
+	text := "until spec.pause is removed"
 	if p.Until != nil {
 		text = "until " + p.Until.UTC().Format(time.RFC3339)
 	}

@@ -127,7 +127,7 @@ func (in *Input) ahead(is *hubv1.RolloutStatus) string {
 	if is.Phase == hubv1.RolloutRollingBack {
 		have = "get"
 	}
-	why := "somebody has undone (annotation " + hubv1.UndoAnnotation + ")"
+	why := "a user has undone (annotation " + hubv1.UndoAnnotation + ")"
 	if !in.undone() {
 		why = "failed, and is not rolled out again by itself"
 	}

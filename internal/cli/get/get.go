@@ -161,8 +161,8 @@ func addonsCommand(from *factory.Factory, run Run) *cobra.Command {
 		Aliases: []string{"addon"},
 		Short:   "List the add-ons of clusters, or the clusters of an add-on",
 		Long: `Lists add-ons: cluster, version and state. For a CLUSTER it only reads what is delivered there. -n is the
-namespace of the sets, and -l selects clusters by their labels. --failed lists add-ons that failed, or that found an object
-of somebody else in their place. -o name prints the Flux objects.`,
+namespace of the sets, and -l selects clusters by their labels. --failed lists add-ons that failed, or that found another
+owner's object in their place. -o name prints the Flux objects.`,
 		Example: `  chandler get addons tenant1
   chandler get addons --addon cert-manager -o wide
   chandler get addons -l tier=prod --failed -w`,

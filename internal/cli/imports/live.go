@@ -103,7 +103,7 @@ func (o *Options) targets(ctx context.Context, objects []folding.Object) (map[st
 		switch err := o.Client.Get(ctx, client.ObjectKey{Namespace: u.GetNamespace(), Name: name}, s); {
 		case apierrors.IsForbidden(err):
 		case apierrors.IsNotFound(err):
-			out[at] = folding.Target{Problem: "does not exist: nobody can tell which cluster it is for"}
+			out[at] = folding.Target{Problem: "does not exist, so it is not known which cluster it is for"}
 		case err != nil:
 			return nil, fmt.Errorf("read Secret %s/%s: %w", u.GetNamespace(), name, err)
 		default:

@@ -154,8 +154,8 @@ func (w *Writer) apply(ctx context.Context, u *unstructured.Unstructured, option
 func (w *Writer) wrap(u *unstructured.Unstructured, err error) error {
 	switch {
 	case apierrors.IsConflict(err) && !w.Force:
-		return fmt.Errorf("%s: somebody else has set some of its fields: %w. Change it where it comes from, or write --force-conflicts to take "+
-			"them over", Called(u), err)
+		return fmt.Errorf("%s: another user or tool has set some of its fields: %w. Change it where it comes from, or write "+
+			"--force-conflicts to take them over", Called(u), err)
 	case apierrors.IsNotFound(err) && u.GetNamespace() != "":
 		return fmt.Errorf("%s: namespace %q, or the kind, does not exist: %w", Called(u), u.GetNamespace(), err)
 	}

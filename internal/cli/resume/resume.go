@@ -30,7 +30,7 @@ func New(from *factory.Factory, run func(context.Context, *Options) error) *cobr
 	cmd := &cobra.Command{
 		Use:   "resume [cluster|set] NAME",
 		Short: "Resume a cluster or a set",
-		Long: `Removes spec.pause. On a cluster, the hub resumes the Flux objects, except those that somebody suspended by
+		Long: `Removes spec.pause. On a cluster, the hub resumes the Flux objects, except those that a user suspended by
 hand. For a set, new revisions go out again. If Flux applies the object from Git and spec.pause is there, remove it there.
 
 NAME is NAME or NAMESPACE/NAME. If there is both a cluster and a set, write cluster NAME or set NAME.`,

@@ -242,7 +242,7 @@ func (f *folder) unlisted() {
 		case remote(&o):
 			f.left[o.key()] = !listed[o.key()]
 			f.out.Left = append(f.out.Left, Left{&o, excerpt.Line(fmt.Sprintf("no Kustomization that was read applies this file: %s applies a "+
-				"folder above, whose kustomization.yaml does not lead here. If somebody applies it by hand, import the file alone", o.Unlisted))})
+				"folder above, whose kustomization.yaml does not lead here. If a user applies it by hand, import the file alone", o.Unlisted))})
 		default:
 			f.out.Ignored++
 		}

@@ -31,7 +31,7 @@ func (f *folder) read() []*member {
 			if other == o {
 				other = same[1]
 			}
-			f.out.Left = append(f.out.Left, Left{o, "exists twice, and nobody can tell which one counts: it is also in " + other.where() +
+			f.out.Left = append(f.out.Left, Left{o, "exists twice, and it is not known which one counts: it is also in " + other.where() +
 				". Remove one of them"})
 			continue
 		}
@@ -115,7 +115,7 @@ func (f *folder) findCluster(m *member, spec map[string]any) string {
 		return "spec.kubeConfig.secretRef holds something that is no text: put it in quotes, since YAML reads y, no and 1 as something else"
 	}
 	if secret == "" {
-		return "spec.kubeConfig.secretRef.name is missing: nobody can tell which cluster it is for"
+		return "spec.kubeConfig.secretRef.name is missing, so it is not known which cluster it is for"
 	}
 	for what, problems := range map[string][]string{
 		"metadata.name": content.IsDNS1123Subdomain(m.GetName()), "metadata.namespace": content.IsDNS1123Label(m.GetNamespace()),
@@ -155,7 +155,7 @@ func (f *folder) state(m *member, spec map[string]any) string {
 		return "holds ${, which Flux replaces if spec.postBuild of what applies it says so: import the folder with that Kustomization, or " +
 			"--from-cluster"
 	case !applied(m.Object):
-		return "is not Ready as it is written now, so what runs is something else, which nobody would remove after its adoption: let Flux " +
+		return "is not Ready as it is written now, so what runs is something else, which would be left over after its adoption: let Flux " +
 			"finish first"
 	}
 	return ""

@@ -85,7 +85,7 @@ func (u *upstream) reach(ctx context.Context, namespace string) (match.Reach, er
 	platform := u.Hub.IsPlatform
 	if !u.teams && !platform(namespace) {
 		list := &hubv1.TeamList{}
-		if err := u.forbidden(u.Client.List(ctx, list), "the Teams: sets of their namespaces count as those of nobody"); err != nil {
+		if err := u.forbidden(u.Client.List(ctx, list), "the Teams: sets of their namespaces count as those of no Team"); err != nil {
 			return match.Reach{}, err
 		}
 		u.teams, u.allTeams = true, list.Items

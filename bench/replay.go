@@ -152,7 +152,7 @@ func (r *raw) replica(ctx context.Context, u *unstructured.Unstructured) (replic
 		return out, err
 	}
 	out.statuses = map[schema.GroupVersionResource]manifest{deliveries: {deliveries, u}, registrations: {registrations, reg}}
-	var mirror string
+	var name string
 	for _, a := range d.Status.Addons {
 		i := slices.IndexFunc(kinds, func(k schema.GroupVersionResource) bool { return strings.EqualFold(k.Resource, a.Kind+"s") })
 		if i < 0 {
@@ -162,10 +162,10 @@ func (r *raw) replica(ctx context.Context, u *unstructured.Unstructured) (replic
 		if err != nil {
 			return out, err
 		}
-		mirror, _, _ = unstructured.NestedString(o.Object, "spec", "kubeConfig", "secretRef", "name")
+		name, _, _ = unstructured.NestedString(o.Object, "spec", "kubeConfig", "secretRef", "name")
 		out.objects = append(out.objects, manifest{kinds[i], bareCopy(o)})
 	}
-	secret, err := r.client.Resource(secrets).Namespace(d.Namespace).Get(ctx, mirror, metav1.GetOptions{})
+	secret, err := r.client.Resource(secrets).Namespace(d.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return out, err
 	}

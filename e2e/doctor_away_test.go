@@ -154,7 +154,7 @@ func (s *sick) moreFaults(*testing.T) []malady {
 	}
 	team := &hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "doctors"}}
 	return []malady{
-		{want: []string{"WARNING PolicyUnbound"}, fault: removed(s, "chandler-mirrors", &admissionv1.ValidatingAdmissionPolicyBinding{})},
+		{want: []string{"WARNING PolicyUnbound"}, fault: removed(s, "chandler-copies", &admissionv1.ValidatingAdmissionPolicyBinding{})},
 		{want: []string{"WARNING FluxRemoteBases"}, fault: deleted(team, "{apiVersion: chandler.dev/v1alpha1, kind: Team, metadata: {name: doctors, namespace: flux-system}, "+
 			"spec: {clusterSelector: {matchLabels: {tier: none}}, namespaces: [{name: doctors}]}}")},
 		{want: []string{"ERROR FluxIdentityGate"}, fault: deleted(registration("flux-system", "eks"), "{apiVersion: chandler.dev/v1alpha1, kind: ClusterRegistration, "+

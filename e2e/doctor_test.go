@@ -338,9 +338,9 @@ func (s *sick) rightFaults(*testing.T) []malady {
 			r.Rules = slices.DeleteFunc(r.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "servicecidrs") })
 		})},
 		{want: []string{"WARNING RightsTooMany"}, fault: s.made(bind("cluster-admin", "ServiceAccount", "chandler-system", "chandler"))},
-		{want: []string{"ERROR MirrorsOpen"}, fault: s.made(reads.DeepCopy(), bind("doctor-reads", "Group", "", "system:authenticated"))},
-		{want: []string{"WARNING MirrorsReadable"}, fault: s.made(reads.DeepCopy(), inOne)},
-		{want: []string{"WARNING PolicyDoesNotDeny"}, fault: edited(s, "chandler-mirrors", &admissionv1.ValidatingAdmissionPolicyBinding{}, func(b *admissionv1.ValidatingAdmissionPolicyBinding) {
+		{want: []string{"ERROR CopiesOpen"}, fault: s.made(reads.DeepCopy(), bind("doctor-reads", "Group", "", "system:authenticated"))},
+		{want: []string{"WARNING CopiesReadable"}, fault: s.made(reads.DeepCopy(), inOne)},
+		{want: []string{"WARNING PolicyDoesNotDeny"}, fault: edited(s, "chandler-copies", &admissionv1.ValidatingAdmissionPolicyBinding{}, func(b *admissionv1.ValidatingAdmissionPolicyBinding) {
 			b.Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Warn}
 		})},
 		{want: []string{"WARNING PolicyDiffers"}, fault: edited(s, "chandler-teams", &admissionv1.ValidatingAdmissionPolicy{}, func(p *admissionv1.ValidatingAdmissionPolicy) {
@@ -432,7 +432,7 @@ func (s *sick) notChecked(t *testing.T) {
 	soon(t, "most is not checked", func() error {
 		out, errs, code := chandler(t, "doctor", "--kubeconfig", file)
 		for _, want := range []string{"NOT CHECKED  Hub", "NOT CHECKED  CRDs", "NOT CHECKED  Policies", "NOT CHECKED  Rights", "NOT CHECKED  Flux", "NOT CHECKED  Sources",
-			"NOT CHECKED  Mirrors", "OK           Clusters: 1 of 1 cluster is Ready"} {
+			"NOT CHECKED  Copies", "OK           Clusters: 1 of 1 cluster is Ready"} {
 			if code != 0 || !strings.Contains(out, want) {
 				return fmt.Errorf("exit code %d, want 0 and %q: %s\n%s", code, want, errs, out)
 			}

@@ -62,7 +62,7 @@ func (f *tenancy) each(do func(env string, c *localfleet.Cluster) error) error {
 func (f *tenancy) as(t *testing.T, team, cluster string) client.Client {
 	t.Helper()
 	list := &corev1.SecretList{}
-	check(t, f.Client.List(t.Context(), list, client.InNamespace(team), client.HasLabels{hubv1.MirrorLabel}, client.MatchingLabels{hubv1.ClusterLabel: cluster}))
+	check(t, f.Client.List(t.Context(), list, client.InNamespace(team), client.HasLabels{hubv1.CopyLabel}, client.MatchingLabels{hubv1.ClusterLabel: cluster}))
 	if len(list.Items) != 1 {
 		t.Fatalf("team %s has %d kubeconfigs for %s", team, len(list.Items), cluster)
 	}

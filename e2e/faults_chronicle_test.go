@@ -100,7 +100,7 @@ func (c *chronicle) wantEachOnce(t *testing.T) {
 			t.Errorf("%s was made %d times and went %d times, want once each", what, n, c.gone[what])
 		}
 	}
-	// Three clusters with four ConfigMaps, four Flux objects, two deliveries and a mirror each.
+	// Three clusters with four ConfigMaps, four Flux objects, two deliveries and a copy each.
 	if len(c.made) != 3*(4+4+2+1) {
 		t.Errorf("there have been %d objects, want 33: %v", len(c.made), c.made)
 	}

@@ -63,7 +63,7 @@ func (p *guarded) denied(t *testing.T) {
 	since := time.Now()
 	hr, k := p.find(t, helmAPI, "HelmRelease", hubv1.AddonLabel, "pol-chart"), p.find(t, kustomizeAPI, "Kustomization", hubv1.AddonLabel, "pol-git")
 	chart, git := p.find(t, sourceAPI, "HelmChart", hubv1.ChartLabel, ""), p.find(t, sourceAPI, "GitRepository", hubv1.SourceLabel, "")
-	mirror := p.find(t, "v1", "Secret", hubv1.MirrorLabel, "true")
+	copied := p.find(t, "v1", "Secret", hubv1.CopyLabel, "true")
 	delivery, revision := p.find(t, hubAPI, "AddonDelivery", hubv1.AddonSetLabel, "pol"), p.find(t, "apps/v1", "ControllerRevision", hubv1.AddonSetLabel, "pol")
 	reg := &unstructured.Unstructured{}
 	reg.SetAPIVersion(hubAPI)
@@ -114,17 +114,17 @@ func (p *guarded) denied(t *testing.T) {
 		{"a source deleted", deleted(git), "goes by itself when none does", ""},
 		{"a forged source", forged(git, hubv1.SourceLabel), "would be taken for one", ""},
 
-		{"a mirror's content", patched(mirror, `{"stringData":{"value":"x"}}`), "is the hub's copy of a kubeconfig: nothing of it is to be edited. Change the Secret that ClusterRegistration fleet/one names", ""},
-		{"a mirror's labels", patched(mirror, `{"metadata":{"labels":{"chandler.dev/mirror":null,"chandler.dev/cluster-key":null}}}`), "nothing of it is to be edited", ""},
-		{"an annotation of a mirror", patched(mirror, `{"metadata":{"annotations":{"chandler.dev/kubeconfig-fingerprint":"x"}}}`), "nothing of it is to be edited", ""},
-		{"an owner of a mirror", patched(mirror, owner), "nothing of it is to be edited", ""},
-		{"a mirror made immutable", patched(mirror, `{"immutable":true}`), "nothing of it is to be edited", ""},
-		{"a mirror's finalizer", patched(mirror, `{"metadata":{"finalizers":null}}`), "nothing of it is to be edited", ""},
-		{"a mirror deleted", deleted(mirror), "without which Flux can neither change nor uninstall anything on that cluster", ""},
-		{"a forged mirror", forged(mirror, hubv1.MirrorLabel), "would be taken for one. To register a cluster, label a Secret chandler.dev/register", ""},
-		{"a forged mirror of a workload identity", forged(ownConfigMap, hubv1.MirrorLabel), "ConfigMap flux-system/forged has a label by which the hub knows", ""},
-		{"a Secret that becomes a forged mirror", patched(ownSecret, `{"metadata":{"labels":{"chandler.dev/cluster-key":"x"}}}`), "would be taken for one", ""},
-		{"a forged mirror, as the hub knows them", forged(mirror, hubv1.ClusterKeyLabel), "would be taken for one", ""},
+		{"a copy's content", patched(copied, `{"stringData":{"value":"x"}}`), "is the hub's copy of a kubeconfig: nothing of it is to be edited. Change the Secret that ClusterRegistration fleet/one names", ""},
+		{"a copy's labels", patched(copied, `{"metadata":{"labels":{"chandler.dev/copy":null,"chandler.dev/cluster-key":null}}}`), "nothing of it is to be edited", ""},
+		{"an annotation of a copy", patched(copied, `{"metadata":{"annotations":{"chandler.dev/kubeconfig-fingerprint":"x"}}}`), "nothing of it is to be edited", ""},
+		{"an owner of a copy", patched(copied, owner), "nothing of it is to be edited", ""},
+		{"a copy made immutable", patched(copied, `{"immutable":true}`), "nothing of it is to be edited", ""},
+		{"a copy's finalizer", patched(copied, `{"metadata":{"finalizers":null}}`), "nothing of it is to be edited", ""},
+		{"a copy deleted", deleted(copied), "without which Flux can neither change nor uninstall anything on that cluster", ""},
+		{"a forged copy", forged(copied, hubv1.CopyLabel), "would be taken for one. To register a cluster, label a Secret chandler.dev/register", ""},
+		{"a forged copy of a workload identity", forged(ownConfigMap, hubv1.CopyLabel), "ConfigMap flux-system/forged has a label by which the hub knows", ""},
+		{"a Secret that becomes a forged copy", patched(ownSecret, `{"metadata":{"labels":{"chandler.dev/cluster-key":"x"}}}`), "would be taken for one", ""},
+		{"a forged copy, as the hub knows them", forged(copied, hubv1.ClusterKeyLabel), "would be taken for one", ""},
 
 		{"revision of a delivery", patched(delivery, `{"spec":{"revisionName":"other"}}`), "says what the hub decided, and only the hub writes that. Change AddonSet flux-system/pol", "says what the hub decided"},
 		{"status of a delivery", patchedStatus(delivery, `{"status":{"addons":null}}`), "has a status that only the hub writes", "has a status that only the hub writes"},

@@ -132,10 +132,10 @@ func (p *guarded) install(t *testing.T) {
 		}
 	}
 	forged := secret("default", "forged", nil)
-	forged.Labels = map[string]string{hubv1.MirrorLabel: "true"}
+	forged.Labels = map[string]string{hubv1.CopyLabel: "true"}
 	soon(t, "the API server has taken notice", func() error {
 		if err := p.jane.Create(t.Context(), forged.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) {
-			return fmt.Errorf("a forged mirror: %w", err)
+			return fmt.Errorf("a forged copy: %w", err)
 		}
 		return nil
 	})
@@ -259,8 +259,8 @@ func (p *guarded) allowed(t *testing.T) {
 	soon(t, "with what changed meanwhile", func() error { return wantData(ctx, p.one, "default", "pol-plain", "color", "blue") })
 
 	// `kubectl get secrets -o json | kubectl replace -f -` encrypts anew.
-	soon(t, "a mirror is written as it is", func() error { // not while the hub writes it
-		return p.jane.Update(ctx, p.find(t, "v1", "Secret", hubv1.MirrorLabel, "true"))
+	soon(t, "a copy is written as it is", func() error { // not while the hub writes it
+		return p.jane.Update(ctx, p.find(t, "v1", "Secret", hubv1.CopyLabel, "true"))
 	})
 }
 
@@ -318,7 +318,7 @@ func (p *guarded) namespaceGoes(t *testing.T) {
 	namespace(t, p.jane, "team")
 	p.set(t, "team", "polteam")
 	// What the hub knows nothing of goes as well: the namespace controller deletes it, and Flux takes its finalizer off.
-	lost := map[string]any{"name": "lost", "namespace": "team", "labels": map[string]any{hubv1.ClusterKeyLabel: "none", hubv1.MirrorLabel: "true"}}
+	lost := map[string]any{"name": "lost", "namespace": "team", "labels": map[string]any{hubv1.ClusterKeyLabel: "none", hubv1.CopyLabel: "true"}}
 	check(t, p.itself.Create(ctx, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": lost}}))
 	check(t, p.itself.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": helmAPI, "kind": "HelmRelease", "metadata": lost,

@@ -40,13 +40,13 @@ func TestOrigins(t *testing.T) {
 	reg := registration("tenants", "late")
 	soon(t, "a CRD that appears later is picked up without a restart", func() error { return h.Client.Get(ctx, client.ObjectKeyFromObject(reg), reg) })
 
-	t.Run("labels are mirrored, marks of ownership are not", func(t *testing.T) {
+	t.Run("labels are copied, marks of ownership are not", func(t *testing.T) {
 		h.labelTenant(t, "late", "region", "eu")
-		soon(t, "the new label is mirrored", func() error { return wantLabels(ctx, h, "late", map[string]string{"region": "eu", "env": "test"}) })
+		soon(t, "the new label is copied", func() error { return wantLabels(ctx, h, "late", map[string]string{"region": "eu", "env": "test"}) })
 		check(t, h.Client.Get(ctx, client.ObjectKeyFromObject(reg), reg))
 		for k := range reg.Labels {
 			if strings.Contains(k, "fluxcd") || strings.Contains(k, "argocd") || strings.Contains(k, "managed-by") || k == hubv1.RegisterLabel {
-				t.Errorf("label %s was mirrored", k)
+				t.Errorf("label %s was copied", k)
 			}
 		}
 		h.labelTenant(t, "late", "region", "")

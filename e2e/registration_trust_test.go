@@ -135,8 +135,8 @@ func TestTrust(t *testing.T) {
 		soon(t, "it says why", func() error {
 			return condition(ctx, h.Client, d, hubv1.ReadyCondition, metav1.ConditionFalse, hubv1.OutOfReachReason)
 		})
-		mirror := secret("team", identity.Mirror("chandler", client.ObjectKey{Namespace: "fleet", Name: "one"}), nil)
-		if err := h.Client.Get(ctx, client.ObjectKeyFromObject(mirror), mirror); !apierrors.IsNotFound(err) {
+		copied := secret("team", identity.KubeconfigCopy("chandler", client.ObjectKey{Namespace: "fleet", Name: "one"}), nil)
+		if err := h.Client.Get(ctx, client.ObjectKeyFromObject(copied), copied); !apierrors.IsNotFound(err) {
 			t.Errorf("the kubeconfig of cluster one lies in namespace team: %v", err)
 		}
 		check(t, h.Client.Delete(ctx, d))

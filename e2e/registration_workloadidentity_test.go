@@ -104,11 +104,11 @@ spec:
 	})
 	check(t, h.Client.Delete(ctx, addonSet("flux-system", "identities")))
 	soon(t, "nothing of ours is left", func() error {
-		return errors.Join(approveHeld(t.Context(), h.Client), wantNothingOfOurs(ctx, h.Client), h.wantNoMirror(t))
+		return errors.Join(approveHeld(t.Context(), h.Client), wantNothingOfOurs(ctx, h.Client), h.wantNoCopy(t))
 	})
 }
 
-// wantMoves has the registration change to a kubeconfig and back: the Flux objects are made anew each time, what runs stays, and the mirror
+// wantMoves has the registration change to a kubeconfig and back: the Flux objects are made anew each time, what runs stays, and the copy
 // that nobody uses any more goes.
 func (h *hub) wantMoves(t *testing.T, reg *hubv1.ClusterRegistration, target *localfleet.Cluster) {
 	ctx := t.Context()
@@ -117,7 +117,7 @@ func (h *hub) wantMoves(t *testing.T, reg *hubv1.ClusterRegistration, target *lo
 	kubeconfig := kubeconfigOf(t, target)
 	check(t, h.Client.Create(ctx, secret("flux-system", "trusting-admin", map[string][]byte{"value": kubeconfig})))
 	identity := reg.Spec.KubeConfig.DeepCopy()
-	move := func(to *hubv1.KubeConfigSource, reason string, mirrored func() error) {
+	move := func(to *hubv1.KubeConfigSource, reason string, copies func() error) {
 		t.Helper()
 		before := reg.DeepCopy()
 		reg.Spec.KubeConfig = to
@@ -125,7 +125,7 @@ func (h *hub) wantMoves(t *testing.T, reg *hubv1.ClusterRegistration, target *lo
 		soon(t, "all is Ready by "+reason, func() error {
 			return errors.Join(
 				condition(ctx, h.Client, reg, hubv1.ReachableCondition, metav1.ConditionTrue, reason),
-				condition(ctx, h.Client, reg, hubv1.ReadyCondition, metav1.ConditionTrue, hubv1.SucceededReason), mirrored())
+				condition(ctx, h.Client, reg, hubv1.ReadyCondition, metav1.ConditionTrue, hubv1.SucceededReason), copies())
 		})
 		now := &corev1.ConfigMap{}
 		check(t, target.Client.Get(ctx, client.ObjectKeyFromObject(delivered), now))
@@ -133,7 +133,7 @@ func (h *hub) wantMoves(t *testing.T, reg *hubv1.ClusterRegistration, target *lo
 			t.Error("what was delivered has been removed and made again")
 		}
 	}
-	move(&hubv1.KubeConfigSource{SecretRef: &hubv1.SecretKeyReference{Name: "trusting-admin"}}, hubv1.ProbeSucceededReason, func() error { return h.wantNoMirror(t) })
+	move(&hubv1.KubeConfigSource{SecretRef: &hubv1.SecretKeyReference{Name: "trusting-admin"}}, hubv1.ProbeSucceededReason, func() error { return h.wantNoCopy(t) })
 	if reg.Status.ClusterUID == "" || reg.Labels[hubv1.KubernetesMinorLabel] == "" {
 		t.Errorf("a cluster that is probed is known: %+v", reg.Status)
 	}
@@ -150,8 +150,8 @@ func (h *hub) wantMoves(t *testing.T, reg *hubv1.ClusterRegistration, target *lo
 // wantNoCredential wants no Secret of the hub's, and a ConfigMap that always names a ServiceAccount.
 func (h *hub) wantNoCredential(t *testing.T, target *localfleet.Cluster) error {
 	secrets, maps := &corev1.SecretList{}, &corev1.ConfigMapList{}
-	mirrors := client.HasLabels{hubv1.MirrorLabel}
-	check(t, errors.Join(h.Client.List(t.Context(), secrets, mirrors), h.Client.List(t.Context(), maps, mirrors)))
+	copies := client.HasLabels{hubv1.CopyLabel}
+	check(t, errors.Join(h.Client.List(t.Context(), secrets, copies), h.Client.List(t.Context(), maps, copies)))
 	if len(secrets.Items) != 0 || len(maps.Items) != 1 {
 		return fmt.Errorf("there are %d Secrets and %d ConfigMaps", len(secrets.Items), len(maps.Items))
 	}
@@ -162,9 +162,9 @@ func (h *hub) wantNoCredential(t *testing.T, target *localfleet.Cluster) error {
 	return nil
 }
 
-func (h *hub) wantNoMirror(t *testing.T) error {
+func (h *hub) wantNoCopy(t *testing.T) error {
 	maps := &corev1.ConfigMapList{}
-	if err := h.Client.List(t.Context(), maps, client.HasLabels{hubv1.MirrorLabel}); err != nil {
+	if err := h.Client.List(t.Context(), maps, client.HasLabels{hubv1.CopyLabel}); err != nil {
 		return err
 	}
 	if len(maps.Items) > 0 {

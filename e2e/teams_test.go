@@ -152,22 +152,22 @@ func wantNoNamespace(ctx context.Context, c *localfleet.Cluster, name string) er
 	return wantGone(ctx, c.Client, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
-// mirrors returns the kubeconfigs of clusters in the team's namespace on the hub.
-func (g *teamed) mirrors(ctx context.Context) ([]corev1.Secret, error) {
+// kubeconfigs returns those of clusters in the team's namespace on the hub.
+func (g *teamed) kubeconfigs(ctx context.Context) ([]corev1.Secret, error) {
 	list := &corev1.SecretList{}
-	err := g.Client.List(ctx, list, client.InNamespace("shop-team"), client.HasLabels{hubv1.MirrorLabel})
+	err := g.Client.List(ctx, list, client.InNamespace("shop-team"), client.HasLabels{hubv1.CopyLabel})
 	return list.Items, err
 }
 
 // member returns a client with the credential that a member of the team finds in its namespace on the hub.
 func (g *teamed) member(t *testing.T) client.Client {
 	t.Helper()
-	mirrors, err := g.mirrors(t.Context())
+	copies, err := g.kubeconfigs(t.Context())
 	check(t, err)
-	if len(mirrors) != 1 {
-		t.Fatalf("%d kubeconfigs in the team's namespace", len(mirrors))
+	if len(copies) != 1 {
+		t.Fatalf("%d kubeconfigs in the team's namespace", len(copies))
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(mirrors[0].Data["value"])
+	config, err := clientcmd.RESTConfigFromKubeConfig(copies[0].Data["value"])
 	check(t, err)
 	if config.BearerToken == "" || len(config.CertData)+len(config.KeyData) > 0 || config.Username != "" {
 		t.Fatal("the team's kubeconfig has another credential than a token")
@@ -214,10 +214,10 @@ func (g *teamed) token(t *testing.T) {
 	}
 }
 
-// renewal moves the clock by what the mirror says of its token: a third of its time is over. Flux goes on with the new one.
+// renewal moves the clock by what the copy says of its token: a third of its time is over. Flux goes on with the new one.
 func (g *teamed) renewal(t *testing.T) {
 	ctx := t.Context()
-	old, err := g.mirrors(ctx)
+	old, err := g.kubeconfigs(ctx)
 	check(t, err)
 	config := old[0].Data["value"]
 	for _, a := range []string{hubv1.TokenIssuedAnnotation, hubv1.TokenExpiryAnnotation} {
@@ -227,7 +227,7 @@ func (g *teamed) renewal(t *testing.T) {
 	}
 	check(t, g.Client.Update(ctx, &old[0]))
 	soon(t, "the hub asks for another token", func() error {
-		now, err := g.mirrors(ctx)
+		now, err := g.kubeconfigs(ctx)
 		if err != nil {
 			return err
 		}
@@ -361,9 +361,9 @@ func (g *teamed) loses(t *testing.T) {
 		if err := approveHeld(t.Context(), g.Client); err != nil {
 			return err
 		}
-		mirrors, err := g.mirrors(ctx)
-		if err == nil && len(mirrors) > 0 {
-			err = fmt.Errorf("there are %d", len(mirrors))
+		copies, err := g.kubeconfigs(ctx)
+		if err == nil && len(copies) > 0 {
+			err = fmt.Errorf("there are %d", len(copies))
 		}
 		return err
 	})
@@ -384,9 +384,9 @@ func (g *teamed) leaves(t *testing.T) {
 	_, err := configMap(ctx, g.one, "shop-apps", "by-hand")
 	check(t, err)
 	g.remove(t, "shop-team", "shop")
-	mirrors, err := g.mirrors(ctx)
+	copies, err := g.kubeconfigs(ctx)
 	check(t, err)
-	if len(mirrors) > 0 {
-		t.Errorf("%d kubeconfigs are left", len(mirrors))
+	if len(copies) > 0 {
+		t.Errorf("%d kubeconfigs are left", len(copies))
 	}
 }

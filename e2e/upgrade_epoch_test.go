@@ -88,7 +88,7 @@ func TestEpoch(t *testing.T) {
 	upgraded := time.Now()
 	h.process, err = h.StartHub(ctx, next, h.args...)
 	check(t, err)
-	// A label that it mirrors, and a cluster's edit, which Flux undoes: the new hub is at work, and all of the old one's works on.
+	// A label that it copies, and a cluster's edit, which Flux undoes: the new hub is at work, and all of the old one's works on.
 	check(t, h.Client.Patch(ctx, s, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"release":"next"}}}`))))
 	soon(t, "the new hub follows", func() error {
 		reg := registration("fleet", "one")

@@ -83,7 +83,7 @@ const (
 	KubernetesMinorLabel = "chandler.dev/kubernetes-minor"
 )
 
-// Labels and annotations of generated objects (Flux objects, kubeconfig mirrors, charts, deliveries, revisions).
+// Labels and annotations of generated objects (Flux objects, kubeconfig copies, charts, deliveries, revisions).
 const (
 	// ClusterKeyLabel is a hash of the registration that a generated object serves. It is a hash because a namespace
 	// and a name together do not fit a label value.
@@ -101,9 +101,9 @@ const (
 	// TeamLabel is the name of the Team on the AddonSet that the hub keeps for it, on what that set brings to clusters,
 	// and on the kubeconfigs with the team's tokens.
 	TeamLabel = "chandler.dev/team"
-	// MirrorLabel marks what the hub copies beside the sets: the kubeconfig Secrets, the ConfigMaps for workload identity, and copies of what
+	// CopyLabel marks what the hub copies beside the sets: the kubeconfig Secrets, the ConfigMaps for workload identity, and copies of what
 	// lies beside a cluster.
-	MirrorLabel = "chandler.dev/mirror"
+	CopyLabel = "chandler.dev/copy"
 
 	// RegistrationAnnotation is the namespace/name of the registration that a generated object serves.
 	RegistrationAnnotation = "chandler.dev/registration"
@@ -137,17 +137,17 @@ const (
 	// TakenOverSuspension is the value of SuspendedAnnotation on an object that the hub is about to delete, and whose workload stays: an
 	// add-on of another namespace takes it over, or it is left on the cluster.
 	TakenOverSuspension = "TakenOver"
-	// FingerprintAnnotation on a mirror, or on a Secret with RenewTokenAnnotation, is the fingerprint of its kubeconfig.
+	// FingerprintAnnotation on a kubeconfig copy, or on a Secret with RenewTokenAnnotation, is the fingerprint of its kubeconfig.
 	FingerprintAnnotation = "chandler.dev/kubeconfig-fingerprint"
-	// TokenExpiryAnnotation on the mirror of a team, or on a Secret with RenewTokenAnnotation, is when its token
+	// TokenExpiryAnnotation on a team's kubeconfig copy, or on a Secret with RenewTokenAnnotation, is when its token
 	// expires, as RFC 3339.
 	TokenExpiryAnnotation = "chandler.dev/token-expires"
-	// TokenIssuedAnnotation on the mirror of a team, or on a Secret with RenewTokenAnnotation, is when its token was
+	// TokenIssuedAnnotation on a team's kubeconfig copy, or on a Secret with RenewTokenAnnotation, is when its token was
 	// asked for, as RFC 3339.
 	TokenIssuedAnnotation = "chandler.dev/token-issued"
-	// MirroredAnnotation on a registration lists the label keys, comma-separated, that discovery mirrors. A key with
+	// CopiedAnnotation on a registration lists the label keys, comma-separated, that discovery copies. A key with
 	// a ! is left alone, since another writer has given the label another value.
-	MirroredAnnotation = "chandler.dev/mirrored-labels"
+	CopiedAnnotation = "chandler.dev/copied-labels"
 )
 
 // Annotations of generated Flux objects. Flux's controllers copy them into each event about the object, so that a
@@ -172,10 +172,10 @@ const (
 	TeamFinalizer = "chandler.dev/team"
 	// DeliveryFinalizer keeps a delivery until everything it put on the cluster is uninstalled or orphaned.
 	DeliveryFinalizer = "chandler.dev/delivery"
-	// MirrorFinalizer keeps a kubeconfig mirror until the last Flux object that uses it is gone. Without its
+	// CopyFinalizer keeps a kubeconfig copy until the last Flux object that uses it is gone. Without its
 	// kubeconfig, a Kustomization hangs in deletion forever, and a HelmRelease leaves its Helm release behind without
 	// a message.
-	MirrorFinalizer = "chandler.dev/mirror"
+	CopyFinalizer = "chandler.dev/copy"
 	// PlaceholderFinalizer keeps a placeholder ServiceAccount until the last Flux object that names it is gone, also when its
 	// namespace is deleted. Without its placeholder, a Kustomization leaves everything behind without a message.
 	PlaceholderFinalizer = "chandler.dev/placeholder"
@@ -185,7 +185,7 @@ const (
 const (
 	// FieldManager owns the generated objects, and the labels of a registration that come from probes.
 	FieldManager = "chandler"
-	// DiscoveryFieldManager owns originRef and the mirrored labels of a registration.
+	// DiscoveryFieldManager owns originRef and the copied labels of a registration.
 	DiscoveryFieldManager = "chandler-discovery"
 	// SwitchFieldManager owns what the hub switches on and off beside the content: spec.removals and spec.withdrawal of deliveries, and
 	// spec.suspend of generated objects while the hub suspends them. When the hub gives that up, a suspend that a person asked for stays.

@@ -90,12 +90,12 @@ func (f *fleet) credentials(ctx context.Context) error {
 
 // may returns one row of the table.
 func (f *fleet) may(ctx context.Context, team string, w *workload) ([]string, error) {
-	mirror := &corev1.Secret{}
-	name := identity.Mirror(hubconfig.DefaultHubID, types.NamespacedName{Namespace: namespace, Name: w.name})
-	if err := f.hub.Client.Get(ctx, client.ObjectKey{Namespace: team, Name: name}, mirror); err != nil {
+	copied := &corev1.Secret{}
+	name := identity.KubeconfigCopy(hubconfig.DefaultHubID, types.NamespacedName{Namespace: namespace, Name: w.name})
+	if err := f.hub.Client.Get(ctx, client.ObjectKey{Namespace: team, Name: name}, copied); err != nil {
 		return nil, err
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(mirror.Data[render.MirrorKey])
+	config, err := clientcmd.RESTConfigFromKubeConfig(copied.Data[render.KubeconfigKey])
 	if err != nil {
 		return nil, err
 	}

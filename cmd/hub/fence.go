@@ -26,14 +26,14 @@ const fenceAgain = time.Minute
 // required are the bindings of config/policies without which people can write what only the hub may, and the policies that they bind. The
 // policies of origins, namespaces and Teams protect what people have asked for: an installation may do without these.
 var required = map[string]string{
-	"chandler-generated":          "chandler-generated",
-	"chandler-generated-charts":   "chandler-generated",
-	"chandler-generated-sources":  "chandler-generated",
-	"chandler-mirrors":            "chandler-mirrors",
-	"chandler-mirrors-by-cluster": "chandler-mirrors",
-	"chandler-deliveries":         "chandler-deliveries",
-	"chandler-revisions":          "chandler-deliveries",
-	"chandler-registrations":      "chandler-registrations",
+	"chandler-generated":         "chandler-generated",
+	"chandler-generated-charts":  "chandler-generated",
+	"chandler-generated-sources": "chandler-generated",
+	"chandler-copies":            "chandler-copies",
+	"chandler-copies-by-cluster": "chandler-copies",
+	"chandler-deliveries":        "chandler-deliveries",
+	"chandler-revisions":         "chandler-deliveries",
+	"chandler-registrations":     "chandler-registrations",
 }
 
 // fence is a check of /readyz: the admission policies are in force. The hub does not undo all that people can do without them.

@@ -62,7 +62,7 @@ func TestFence(t *testing.T) {
 	}{
 		"AsItIs":    {func(client.Object) bool { return true }, ""},
 		"None":      {func(client.Object) bool { return false }, "there is no ValidatingAdmissionPolicy chandler-deliveries, there is no ValidatingAdmissionPolicy chandler-generated"},
-		"OneGone":   {func(o client.Object) bool { return o.GetName() != "chandler-mirrors-by-cluster" }, "there is no ValidatingAdmissionPolicyBinding chandler-mirrors-by-cluster: apply config/policies"},
+		"OneGone":   {func(o client.Object) bool { return o.GetName() != "chandler-copies-by-cluster" }, "there is no ValidatingAdmissionPolicyBinding chandler-copies-by-cluster: apply config/policies"},
 		"NoOrigins": {func(o client.Object) bool { return o.GetName() != "chandler-origins" }, ""},
 		"Warns": {func(o client.Object) bool {
 			if b, ok := o.(*admissionv1.ValidatingAdmissionPolicyBinding); ok && b.Name == "chandler-revisions" {

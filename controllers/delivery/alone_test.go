@@ -33,11 +33,11 @@ func setBeside(set string, addons ...map[string]any) []client.Object {
 	return out
 }
 
-// TestSomebodyElsesMirrorHoldsUpNobodyElse: a tenant has a Secret of the mirror's name in his namespace. What the platform waits for on the cluster
+// TestSomebodyElsesCopyHoldsUpNobodyElse: a tenant has a Secret with the name of the kubeconfig copy in his namespace. What the platform waits for on the cluster
 // happens at its time. His own delivery says what it waits for, and goes on when that is gone.
-func TestSomebodyElsesMirrorHoldsUpNobodyElse(t *testing.T) {
+func TestSomebodyElsesCopyHoldsUpNobodyElse(t *testing.T) {
 	m := newServedFixture(t, append(addonsOf(testSet, "1", releaseAddon("app")), setBeside("mine", releaseAddon("his"))...)...)
-	taken := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testCluster.Namespace, Name: identity.Mirror("hub", testCluster)}}
+	taken := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testCluster.Namespace, Name: identity.KubeconfigCopy("hub", testCluster)}}
 	m.quietly(func() { m.must(m.api.Create(t.Context(), taken)) })
 	m.settle()
 	if a := m.tenantsDelivery().Status.Addons; len(a) != 1 || a[0].State != hubv1.AddonWaitingForCluster || !strings.Contains(a[0].Message, taken.Name) {
@@ -50,7 +50,7 @@ func TestSomebodyElsesMirrorHoldsUpNobodyElse(t *testing.T) {
 		return res.RequeueAfter
 	}
 	if after := look(); after != observed.RetryFailed {
-		t.Errorf("it looks for his mirror after %s", after)
+		t.Errorf("it looks for his Secret after %s", after)
 	}
 	m.withdraw(testCluster, testSet)
 	m.clock.SetTime(m.delivery(testCluster, testSet).DeletionTimestamp.Add(time.Second))

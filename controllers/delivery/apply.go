@@ -50,7 +50,7 @@ func (r *Reconciler) apply(ctx context.Context, c *cluster, steps []plan.Step) (
 			if _, goes := outcomes[s.Key]; !goes || s.Verb != plan.AwaitRemoval { // the object of another set may go by the same name before
 				outcomes[s.Key] = out
 			}
-			if out.err != nil && !errors.Is(out.err, apply.ErrNotOwned) && !errors.Is(out.err, copies.ErrNoMirror) &&
+			if out.err != nil && !errors.Is(out.err, apply.ErrNotOwned) && !errors.Is(out.err, copies.ErrNoCopy) &&
 				!apierrors.HasStatusCause(out.err, corev1.NamespaceTerminatingCause) {
 				errs = append(errs, out.err)
 				if !apply.Lagged(out.err) {

@@ -132,24 +132,24 @@ func TestForgedObjects(t *testing.T) {
 }
 
 // outside is a controller with a delivery of a set that does not reach the cluster, with a HelmRelease of it that has another set's add-on, and with a
-// mirror that holds some kubeconfig.
+// copy that holds some kubeconfig.
 func outside(t *testing.T, token string, change func(*hubv1.AddonDelivery, *helmv2.HelmRelease)) *fixture {
 	t.Helper()
 	mine := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "mine", UID: "uid-mine"}}
 	mine.Spec.SelectAll = true
 	d := forged("tenant", "mine", func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "uid-mine" })
 	reg := registered(testCluster, "c1")
-	labels := map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", testCluster), hubv1.AddonLabel: "app", hubv1.AddonSetLabel: "mine", hubv1.MirrorLabel: "true"}
+	labels := map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", testCluster), hubv1.AddonLabel: "app", hubv1.AddonSetLabel: "mine", hubv1.CopyLabel: "true"}
 	hr := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "tenant", Name: identity.FluxObject("hub", testCluster, "app"), UID: "outside", Labels: labels, Annotations: map[string]string{hubv1.DeliveryAnnotation: d.Name}, Finalizers: []string{fluxFinalizer},
 	}}
 	hr.Spec.ChartRef = &helmv2.CrossNamespaceSourceReference{Kind: "OCIRepository", Name: "mine"}
 	hr.Spec.ReleaseName, hr.Spec.TargetNamespace, hr.Spec.StorageNamespace = "app", "app", "app"
-	mirror := &corev1.Secret{Data: map[string][]byte{render.MirrorKey: testKubeconfig(token)}, ObjectMeta: metav1.ObjectMeta{
-		Namespace: "tenant", Name: identity.Mirror("hub", testCluster), Labels: labels, Annotations: map[string]string{hubv1.FingerprintAnnotation: reg.Status.Credential.Fingerprint},
+	copied := &corev1.Secret{Data: map[string][]byte{render.KubeconfigKey: testKubeconfig(token)}, ObjectMeta: metav1.ObjectMeta{
+		Namespace: "tenant", Name: identity.KubeconfigCopy("hub", testCluster), Labels: labels, Annotations: map[string]string{hubv1.FingerprintAnnotation: reg.Status.Credential.Fingerprint},
 	}}
 	change(d, hr)
-	m := newFixture(t, append(addonsOf(testSet, "1", releaseAddon("app")), mine, reg, kubeconfigSecret(testCluster, "t0"), deliveredTo(testCluster, testSet, "1"), d, hr, mirror)...)
+	m := newFixture(t, append(addonsOf(testSet, "1", releaseAddon("app")), mine, reg, kubeconfigSecret(testCluster, "t0"), deliveredTo(testCluster, testSet, "1"), d, hr, copied)...)
 	m.settle()
 	return m
 }

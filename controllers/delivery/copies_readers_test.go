@@ -138,7 +138,7 @@ func TestCopiesDeliveryVanished(t *testing.T) {
 	m.vanish()
 	m.must(m.reconcile(testCluster))
 	m.must(m.reconcile(testCluster))
-	if m.mirrorOf(testCluster) == nil {
+	if m.kubeconfigOf(testCluster) == nil {
 		t.Fatal("the kubeconfig is gone")
 	}
 	m.readsAll("web")

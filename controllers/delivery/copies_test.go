@@ -46,7 +46,7 @@ func besideFixture(t *testing.T) *fixture {
 // copies returns the copies of what lies beside clusters, each as name=value of its keys.
 func (m *fixture) copies() map[string]string {
 	list := &corev1.SecretList{}
-	m.must(m.api.List(m.t.Context(), list, client.MatchingLabels{hubv1.MirrorLabel: identity.CopyMirror}))
+	m.must(m.api.List(m.t.Context(), list, client.MatchingLabels{hubv1.CopyLabel: identity.ValuesCopy}))
 	out := map[string]string{}
 	for i := range list.Items {
 		s := &list.Items[i]
@@ -159,7 +159,7 @@ func TestCopyIsWrittenFirst(t *testing.T) {
 			Annotations: map[string]string{hubv1.ShareAnnotation: "flux-system"}}, Data: map[string][]byte{"values.yaml": []byte("a: 1")}})...)
 	broken := true
 	m.failing = func(what string) (error, bool) {
-		if broken && len(m.copies()) == 0 && strings.HasPrefix(what, "apply") && m.mirrored() {
+		if broken && len(m.copies()) == 0 && strings.HasPrefix(what, "apply") && m.hasKubeconfig() {
 			return errors.New("the API server is overloaded"), false
 		}
 		return nil, false
@@ -176,8 +176,8 @@ func TestCopyIsWrittenFirst(t *testing.T) {
 	}
 }
 
-// mirrored returns whether the kubeconfig's copy is in place.
-func (m *fixture) mirrored() bool {
+// hasKubeconfig returns whether the kubeconfig's copy is in place.
+func (m *fixture) hasKubeconfig() bool {
 	s := &corev1.Secret{}
-	return m.api.Get(m.t.Context(), types.NamespacedName{Namespace: "flux-system", Name: identity.Mirror("hub", testCluster)}, s) == nil
+	return m.api.Get(m.t.Context(), types.NamespacedName{Namespace: "flux-system", Name: identity.KubeconfigCopy("hub", testCluster)}, s) == nil
 }

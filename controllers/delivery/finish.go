@@ -135,7 +135,7 @@ func nextLook(progressing time.Duration) time.Duration {
 }
 
 // release removes the finalizer of a delivery that has nothing on the cluster any more. With the last delivery of its
-// namespace, it deletes the mirror. It reads live, because an object that is not in the cache yet would be left
+// namespace, it deletes the kubeconfig copy. It reads live, because an object that is not in the cache yet would be left
 // behind.
 func (r *Reconciler) release(ctx context.Context, c *cluster, d *delivery) error {
 	others, err := r.reader().ObjectsLeft(ctx, c.Observed(), d.Namespace)
@@ -148,9 +148,9 @@ func (r *Reconciler) release(ctx context.Context, c *cluster, d *delivery) error
 	switch {
 	case !c.lastOut(d):
 	case slices.ContainsFunc(others, c.allButGone):
-		return nil // its deletion wakes us, and the mirror goes then
+		return nil // its deletion wakes us, and the kubeconfig copy goes then
 	case len(others) == 0:
-		if err := r.keeper().DropMirrors(ctx, c.Cluster, d.Namespace); err != nil {
+		if err := r.keeper().DropKubeconfigs(ctx, c.Cluster, d.Namespace); err != nil {
 			return err
 		}
 	}
@@ -159,9 +159,9 @@ func (r *Reconciler) release(ctx context.Context, c *cluster, d *delivery) error
 	return apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.DeliveryFinalizer)
 }
 
-// lastOut returns whether no other delivery of the namespace needs the mirror. A delivery that has nothing on the
+// lastOut returns whether no other delivery of the namespace needs the kubeconfig copy. A delivery that has nothing on the
 // cluster any more does not need it: it may end in this very reconcile, or have ended and still be in the cache, and
-// then nothing would delete the mirror later. A delivery that is not served, because another registration of the
+// then nothing would delete the kubeconfig copy later. A delivery that is not served, because another registration of the
 // cluster is, does not need it either: its set may withdraw it at the same moment.
 func (c *cluster) lastOut(d *delivery) bool {
 	return !slices.ContainsFunc(c.Deliveries, func(other *delivery) bool {

@@ -49,7 +49,7 @@ func TestRemovalComesDue(t *testing.T) {
 	}
 }
 
-// TestLastOut: the last delivery of a namespace takes the kubeconfig mirror with it, also if all of them go at once.
+// TestLastOut: the last delivery of a namespace takes the kubeconfig copy with it, also if all of them go at once.
 func TestLastOut(t *testing.T) {
 	at := func(namespace string, leaving bool, addons ...string) *delivery {
 		d := &delivery{Delivery: &observed.Delivery{AddonDelivery: &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}}}

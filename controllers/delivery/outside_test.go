@@ -21,13 +21,13 @@ import (
 // TestOutsideIsReadOnce: whoever writes deliveries to clusters without number does not have the hub read a Secret whenever one of them is looked at.
 func TestOutsideIsReadOnce(t *testing.T) {
 	reg := registered(testCluster, "c1")
-	mirror := &corev1.Secret{Data: map[string][]byte{render.MirrorKey: testKubeconfig("forged")}, ObjectMeta: metav1.ObjectMeta{
-		Namespace: "tenant", Name: identity.Mirror("hub", testCluster), Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", testCluster)},
+	copied := &corev1.Secret{Data: map[string][]byte{render.KubeconfigKey: testKubeconfig("forged")}, ObjectMeta: metav1.ObjectMeta{
+		Namespace: "tenant", Name: identity.KubeconfigCopy("hub", testCluster), Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", testCluster)},
 		Annotations: map[string]string{hubv1.FingerprintAnnotation: reg.Status.Credential.Fingerprint},
 	}}
 	set := addonsOf("his", "1", releaseAddon("app"))[0]
 	set.SetNamespace("tenant")
-	objects := []client.Object{reg, mirror, set}
+	objects := []client.Object{reg, copied, set}
 	for _, name := range []string{"his", "forged"} {
 		d := deliveredTo(testCluster, "his", "1")
 		d.Namespace, d.UID = "tenant", types.UID(name)
@@ -57,8 +57,8 @@ func TestOutsideIsReadOnce(t *testing.T) {
 		}
 	}
 	look(1, "three times")
-	edit(m, "tenant", mirror.Name, mirror, func(s *corev1.Secret) { s.Data[render.MirrorKey] = testKubeconfig("another") })
+	edit(m, "tenant", copied.Name, copied, func(s *corev1.Secret) { s.Data[render.KubeconfigKey] = testKubeconfig("another") })
 	look(1, "after a change")
 	edit(m, testCluster.Namespace, testCluster.Name, reg, func(reg *hubv1.ClusterRegistration) { reg.Status.Credential.Fingerprint = "another" })
-	look(0, "another one is looked for, and the mirror does not say that it is that")
+	look(0, "another one is looked for, and the copy does not say that it is that")
 }

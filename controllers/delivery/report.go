@@ -70,7 +70,7 @@ func sourceOf(s render.Shared) string {
 func (o outcome) reported() report.Outcome {
 	return report.Outcome{
 		Applied: o.applied, Left: o.left, Err: o.err,
-		NotOwned: errors.Is(o.err, apply.ErrNotOwned), NoMirror: errors.Is(o.err, copies.ErrNoMirror),
+		NotOwned: errors.Is(o.err, apply.ErrNotOwned), NoCopy: errors.Is(o.err, copies.ErrNoCopy),
 		Passes: o.err != nil && apply.Passes(o.err), Conflict: o.err != nil && apply.Lagged(o.err),
 	}
 }

@@ -68,8 +68,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			builder.WithPredicates(deletionsAndEdits())).
 		Watches(&sourcev1.Bucket{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.BucketKind)),
 			builder.WithPredicates(deletionsAndEdits())).
-		WatchesMetadata(secret, ofAnnotation, builder.WithPredicates(mirrorChanges())).
-		WatchesMetadata(configMap, ofAnnotation, builder.WithPredicates(mirrorChanges())).
+		WatchesMetadata(secret, ofAnnotation, builder.WithPredicates(copyChanges())).
+		WatchesMetadata(configMap, ofAnnotation, builder.WithPredicates(copyChanges())).
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.documents.ReadersOf("Secret")), changed).
 		WatchesMetadata(secret, handler.EnqueueRequestsFromMapFunc(r.ofOrigin(origin.Secret)), changed).
 		WatchesMetadata(configMap, handler.EnqueueRequestsFromMapFunc(r.documents.ReadersOf("ConfigMap")), changed).
@@ -235,11 +235,11 @@ func comesOrChangesHands() predicate.Predicate {
 	}
 }
 
-// mirrorChanges leaves out all Secrets and ConfigMaps on the hub except the mirrors. A mirror that a user deletes
+// copyChanges leaves out all Secrets and ConfigMaps on the hub except the hub's copies. A kubeconfig copy that a user deletes
 // is released at once if no Flux object needs it, and no other event says so.
-func mirrorChanges() predicate.Predicate {
-	mirror := predicate.NewPredicateFuncs(func(obj client.Object) bool { _, ok := obj.GetLabels()[hubv1.MirrorLabel]; return ok })
-	return predicate.And(mirror, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+func copyChanges() predicate.Predicate {
+	copied := predicate.NewPredicateFuncs(func(obj client.Object) bool { _, ok := obj.GetLabels()[hubv1.CopyLabel]; return ok })
+	return predicate.And(copied, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return !equality.Semantic.DeepEqual(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) ||
 			e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 	}})

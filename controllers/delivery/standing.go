@@ -38,7 +38,7 @@ func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
 			return err
 		}
 		if c.told(d) {
-			return r.release(ctx, c, d) // nothing of it is left, and so it takes the mirror along
+			return r.release(ctx, c, d) // nothing of it is left, and so it takes the kubeconfig copy along
 		}
 	}
 	if !c.told(d) {

@@ -35,7 +35,7 @@ func (r *Reconciler) takeIn(ctx context.Context, o *written) (*unstructured.Unst
 		return nil, apierrors.NewConflict(schema.GroupResource{Resource: o.step.Key.Kind}, o.step.Key.Name,
 			errors.New("it has changed since it was looked at"))
 	}
-	labels, annotations := origin.MirroredLabels(there.GetLabels()), origin.MirroredLabels(there.GetAnnotations())
+	labels, annotations := origin.CopiedLabels(there.GetLabels()), origin.CopiedLabels(there.GetAnnotations())
 	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
 	err := r.replace(ctx, there, map[string]any{
 		"/spec": o.obj.Object["spec"], "/metadata/labels": labels, "/metadata/annotations": annotations, "/metadata/ownerReferences": []any{}})

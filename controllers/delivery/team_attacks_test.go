@@ -27,7 +27,7 @@ func teamOf(name string) *hubv1.Team {
 	return t
 }
 
-// inTeam moves a set with its revision and its delivery into the hub namespace of a Team, and adds the mirror with the Team's token.
+// inTeam moves a set with its revision and its delivery into the hub namespace of a Team, and adds the kubeconfig copy with the Team's token.
 func inTeam(team, set string, addons ...map[string]any) []client.Object {
 	out := append(addonsOf(set, "1", addons...), deliveredTo(testCluster, set, "1"))
 	for _, o := range out {
@@ -35,16 +35,16 @@ func inTeam(team, set string, addons ...map[string]any) []client.Object {
 	}
 	out = append(out, addonsOf("team-"+team, "1", releaseAddon("team-"+team))...)
 	rights := deliveredTo(testCluster, "team-"+team, "1")
-	return append(out, rights, teamMirror(teamOf(team), rights))
+	return append(out, rights, teamCopy(teamOf(team), rights))
 }
 
-// teamMirror is the kubeconfig with a Team's token, as the tokens controller writes it.
-func teamMirror(of *hubv1.Team, rights *hubv1.AddonDelivery) *corev1.Secret {
+// teamCopy is the kubeconfig with a Team's token, as the tokens controller writes it.
+func teamCopy(of *hubv1.Team, rights *hubv1.AddonDelivery) *corev1.Secret {
 	namespace := of.Spec.HubNamespaces[0]
 	from := team.Reach(namespace, []hubv1.Team{*of}, func(namespace string) bool { return namespace == "flux-system" })
 	return &corev1.Secret{Data: map[string][]byte{"value": testKubeconfig("the-teams")}, ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: identity.Mirror("hub", testCluster), Finalizers: []string{hubv1.MirrorFinalizer},
-		Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", testCluster), hubv1.MirrorLabel: identity.TeamMirror},
+		Namespace: namespace, Name: identity.KubeconfigCopy("hub", testCluster), Finalizers: []string{hubv1.CopyFinalizer},
+		Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", testCluster), hubv1.CopyLabel: identity.TeamCopy},
 		Annotations: map[string]string{
 			hubv1.RegistrationAnnotation: testCluster.String(),
 			hubv1.FingerprintAnnotation:  credential.TeamFingerprint(registered(testCluster, "c1"), from, rights),
@@ -145,7 +145,7 @@ func TestTeamNamespaceLosesItsTeam(t *testing.T) {
 		t.Errorf("the add-on is left with Flux (deleted: %v), orphans %v, told %v, delivery %+v", hr.DeletionTimestamp, m.orphans(testCluster), m.told, d)
 	}
 	secret := &corev1.Secret{}
-	if err := m.api.Get(t.Context(), types.NamespacedName{Namespace: "a-team", Name: identity.Mirror("hub", testCluster)}, secret); !apierrors.IsNotFound(err) {
+	if err := m.api.Get(t.Context(), types.NamespacedName{Namespace: "a-team", Name: identity.KubeconfigCopy("hub", testCluster)}, secret); !apierrors.IsNotFound(err) {
 		t.Errorf("the token is still there: %v %v", secret.Labels, err)
 	}
 }
@@ -194,7 +194,7 @@ func TestTeamCrashBeforeReport(t *testing.T) {
 
 // A namespace of a plain tenant, with an admin's kubeconfig beside its sets, becomes a Team's. Until its rights are Ready, what the team writes goes to the
 // cluster with the admin's kubeconfig.
-func TestTeamTeamWritesWithTheAdminsMirror(t *testing.T) {
+func TestTeamTeamWritesWithTheAdminsCopy(t *testing.T) {
 	objects := addonsOf("a", "1", releaseAddon("web", map[string]any{"targetNamespace": "a-apps"}))
 	objects = append(objects, deliveredTo(testCluster, "a", "1"))
 	for _, o := range objects {
@@ -213,18 +213,18 @@ func TestTeamTeamWritesWithTheAdminsMirror(t *testing.T) {
 	edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf("a", "2") })
 	m.settle()
 	hr, secret := m.release("fleet", "web"), &corev1.Secret{}
-	m.must(m.api.Get(t.Context(), types.NamespacedName{Namespace: "fleet", Name: identity.Mirror("hub", testCluster)}, secret))
-	if hr == nil || hr.Spec.Values != nil || secret.Labels[hubv1.MirrorLabel] != "true" {
+	m.must(m.api.Get(t.Context(), types.NamespacedName{Namespace: "fleet", Name: identity.KubeconfigCopy("hub", testCluster)}, secret))
+	if hr == nil || hr.Spec.Values != nil || secret.Labels[hubv1.CopyLabel] != "true" {
 		t.Errorf("Flux got %+v, with the admin's kubeconfig", hr)
 	}
 }
 
-// The cluster behind the registration is another one now, and the team's objects of the former one have gone. The mirror still has the token of the former
+// The cluster behind the registration is another one now, and the team's objects of the former one have gone. The copy still has the token of the former
 // cluster: Flux is not given a new object before there is one of this cluster.
-func TestTeamMirrorOfTheFormerCluster(t *testing.T) {
+func TestTeamCopyOfTheFormerCluster(t *testing.T) {
 	m := newFixture(t, append(inTeam("a", "a", releaseAddon("web")), teamOf("a"), registered(testCluster, "c2"), kubeconfigSecret(testCluster, "t0"))...)
 	old := &corev1.Secret{}
-	edit(m, "a-team", identity.Mirror("hub", testCluster), old, func(s *corev1.Secret) {
+	edit(m, "a-team", identity.KubeconfigCopy("hub", testCluster), old, func(s *corev1.Secret) {
 		s.Annotations[hubv1.FingerprintAnnotation] = identity.Hash(32, "team", "flux-system", "a", "target", "c1")
 	})
 	m.must(m.reconcile(testCluster))

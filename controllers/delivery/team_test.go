@@ -32,14 +32,14 @@ func teamFixture(t *testing.T, token bool) *fixture {
 // writeToken writes the team's kubeconfig as the tokens controller does.
 func (m *fixture) writeToken() {
 	m.quietly(func() {
-		m.must(m.api.Create(m.t.Context(), teamMirror(teamOf("shop"), m.delivery(testCluster, "team-shop"))))
+		m.must(m.api.Create(m.t.Context(), teamCopy(teamOf("shop"), m.delivery(testCluster, "team-shop"))))
 	})
 }
 
 // teamKubeConfig returns the kubeconfig in the team's namespace; "" if there is none.
 func (m *fixture) teamKubeConfig() string {
 	s := &corev1.Secret{}
-	if err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: teamNamespace, Name: identity.Mirror("hub", testCluster)}, s); err != nil {
+	if err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: teamNamespace, Name: identity.KubeconfigCopy("hub", testCluster)}, s); err != nil {
 		m.must(client.IgnoreNotFound(err))
 		return ""
 	}

@@ -71,7 +71,7 @@ func (r *Reconciler) write(ctx context.Context, c *cluster, steps []plan.Step) [
 // draw makes all ready to write an object. It returns nil with the outcome if the object is not to be written now.
 func (r *Reconciler) draw(ctx context.Context, c *cluster, s plan.Step) (*written, outcome) {
 	if !c.MayWrite(s) {
-		return nil, outcome{err: c.NoMirror(s.Key.Namespace)}
+		return nil, outcome{err: c.NoCopy(s.Key.Namespace)}
 	}
 	d, w := c.Wanted(s.Key)
 	if err := r.need(ctx, c, d, w); err != nil {

@@ -56,7 +56,7 @@ func TestSecretThatIsNotThere(t *testing.T) {
 			ref := origin.Secret.Reference("one")
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "one", UID: "r"}, Spec: hubv1.ClusterRegistrationSpec{OriginRef: &ref}}
 			reg.Labels = map[string]string{hubv1.NameLabel: "one", hubv1.ProviderLabel: origin.Secret.Provider}
-			reg.Annotations = map[string]string{hubv1.MirroredAnnotation: hubv1.NameLabel + "," + hubv1.ProviderLabel}
+			reg.Annotations = map[string]string{hubv1.CopiedAnnotation: hubv1.NameLabel + "," + hubv1.ProviderLabel}
 			if tc.tier != "" {
 				reg.Annotations = nil // the fake client takes it for somebody else's
 			}

@@ -93,8 +93,8 @@ func TestWithout(t *testing.T) {
 
 func TestUpToDate(t *testing.T) {
 	desired := map[string]string{"b": "2", "a": "1"}
-	reg := func(mirrored string, labels map[string]string) *hubv1.ClusterRegistration {
-		return &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{hubv1.MirroredAnnotation: mirrored}}}
+	reg := func(copied string, labels map[string]string) *hubv1.ClusterRegistration {
+		return &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{hubv1.CopiedAnnotation: copied}}}
 	}
 	cases := map[string]struct {
 		reg  *hubv1.ClusterRegistration
@@ -105,7 +105,7 @@ func TestUpToDate(t *testing.T) {
 		"MoreOfOthers":      {reg("a,b", map[string]string{"a": "1", "b": "2", "c": "3"}), true},
 		"OtherValue":        {reg("a,b", map[string]string{"a": "1", "b": "3"}), false},
 		"Missing":           {reg("a,b", map[string]string{"a": "1"}), false},
-		"MirroredBefore":    {reg("a,b,c", map[string]string{"a": "1", "b": "2", "c": "3"}), false},
+		"CopiedBefore":      {reg("a,b,c", map[string]string{"a": "1", "b": "2", "c": "3"}), false},
 		"MadeWithoutOrigin": {reg("", map[string]string{"a": "1", "b": "2"}), false},
 	}
 	for name, tc := range cases {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package discovery turns origins into ClusterRegistrations and keeps their labels in step. It knows Kamaji, Cluster
-// API and Secrets; the controllers after it do not. It owns originRef and the mirrored labels through a field manager of
+// API and Secrets; the controllers after it do not. It owns originRef and the copied labels through a field manager of
 // its own. It never forces ownership, so a field of a registration that somebody else has set stays.
 package discovery
 
@@ -185,7 +185,7 @@ func (r *Reconciler) ensure(ctx context.Context, req Request, obj *unstructured.
 		}
 		return err
 	}
-	desired := origin.MirroredLabels(verdict.By.Over(obj.GetLabels()))
+	desired := origin.CopiedLabels(verdict.By.Over(obj.GetLabels()))
 	desired[hubv1.NameLabel] = name
 	if len(name) > 63 {
 		delete(desired, hubv1.NameLabel)
@@ -269,19 +269,19 @@ func (r *Reconciler) tellByHand(req Request, obj *unstructured.Unstructured, w w
 		"%s", req.Kind.Ignored(req.Name))
 }
 
-// upToDate returns whether a registration has every label, and has no other mirrored ones. A label that somebody else
+// upToDate returns whether a registration has every label, and has no other copied ones. A label that somebody else
 // owns with another value is marked in the annotation. It counts as long as it exists.
 func upToDate(reg *hubv1.ClusterRegistration, desired map[string]string) bool {
 	if reg == nil {
 		return false
 	}
 	var theirs []string
-	for _, k := range strings.Split(reg.Annotations[hubv1.MirroredAnnotation], ",") {
+	for _, k := range strings.Split(reg.Annotations[hubv1.CopiedAnnotation], ",") {
 		if k, marked := strings.CutPrefix(k, origin.KeptMark); marked {
 			theirs = append(theirs, k)
 		}
 	}
-	if reg.Annotations[hubv1.MirroredAnnotation] != mirrored(desired, theirs) {
+	if reg.Annotations[hubv1.CopiedAnnotation] != copiedLabels(desired, theirs) {
 		return false
 	}
 	for k, v := range desired {
@@ -293,8 +293,8 @@ func upToDate(reg *hubv1.ClusterRegistration, desired map[string]string) bool {
 	return true
 }
 
-// mirrored returns the annotation for labels, some of which are somebody else's.
-func mirrored(desired map[string]string, theirs []string) string {
+// copiedLabels returns the annotation for labels, some of which are somebody else's.
+func copiedLabels(desired map[string]string, theirs []string) string {
 	marked := make(map[string]string, len(desired))
 	for k := range desired {
 		if slices.Contains(theirs, k) {
@@ -329,7 +329,7 @@ func (r *Reconciler) apply(ctx context.Context, req Request, obj *unstructured.U
 		}
 		u.SetLabels(labels)
 		u.SetFinalizers([]string{hubv1.RegistrationFinalizer}) // the registration controller's, and one write less than if it did
-		u.SetAnnotations(map[string]string{hubv1.MirroredAnnotation: mirrored(desired, theirs)})
+		u.SetAnnotations(map[string]string{hubv1.CopiedAnnotation: copiedLabels(desired, theirs)})
 		originRef := map[string]any{"kind": ref.Kind, "name": ref.Name}
 		if ref.APIGroup != "" {
 			originRef["apiGroup"] = ref.APIGroup

@@ -90,7 +90,7 @@ func TestByRule(t *testing.T) {
 		vcluster("other", "elsewhere"),  // allowed, and not of the rule
 		vcluster("team-b", "forbidden"), // of the rule, and not allowed
 		vcluster("team-a", "out", hubv1.RegisterLabel, "false"),
-		vcluster("team-a", "copy", hubv1.MirrorLabel, "true"),
+		vcluster("team-a", "copy", hubv1.CopyLabel, "true"),
 		{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "certificates", Labels: map[string]string{"app": "vcluster"}}},
 	}
 	objects := make([]client.Object, len(secrets))

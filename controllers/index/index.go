@@ -41,7 +41,7 @@ const (
 	RegistrationSecret = "secret"
 	// ClusterID of a ClusterRegistration: the UID of its cluster; "" if that is not known.
 	ClusterID = "clusterID"
-	// ClusterKey of a Flux object, and of a mirror's metadata: the cluster-key label.
+	// ClusterKey of a Flux object, and of a copy's metadata: the cluster-key label.
 	ClusterKey = "clusterKey"
 	// Uses of a HelmRelease, Kustomization or HelmChart: the sources and charts that it refers to, as Source writes them. Of an
 	// AddonSet: those that it follows.
@@ -169,8 +169,8 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 		}},
 		{&helmv2.HelmRelease{}, ClusterKey, clusterKey},
 		{&kustomizev1.Kustomization{}, ClusterKey, clusterKey},
-		{metadata("Secret"), ClusterKey, mirrorKey},
-		{metadata("ConfigMap"), ClusterKey, mirrorKey},
+		{metadata("Secret"), ClusterKey, copyKey},
+		{metadata("ConfigMap"), ClusterKey, copyKey},
 		{&helmv2.HelmRelease{}, Uses, UsesOf},
 		{&kustomizev1.Kustomization{}, Uses, UsesOf},
 		{&sourcev1.HelmChart{}, Uses, UsesOf},
@@ -229,8 +229,8 @@ func clusterKey(o client.Object) []string {
 	return nil
 }
 
-func mirrorKey(o client.Object) []string {
-	if _, ok := o.GetLabels()[hubv1.MirrorLabel]; !ok {
+func copyKey(o client.Object) []string {
+	if _, ok := o.GetLabels()[hubv1.CopyLabel]; !ok {
 		return nil
 	}
 	return clusterKey(o)
@@ -242,13 +242,13 @@ func metadata(kind string) *metav1.PartialObjectMetadata {
 	return m
 }
 
-// Mirrors returns the metadata of what looks like a cluster's mirrors, by its key. kind is Secret or ConfigMap. Who made them, and of
-// which namespace they are, is for the caller to look at. They are the cache's own, so no caller may write to them.
-func Mirrors(ctx context.Context, c client.Reader, kind, clusterKey string) ([]metav1.PartialObjectMetadata, error) {
+// Copies returns the metadata of what looks like the copies that a hub keeps for a cluster, by its key. kind is Secret or ConfigMap. Who
+// made them, and of which namespace they are, is for the caller to look at. They are the cache's own, so no caller may write to them.
+func Copies(ctx context.Context, c client.Reader, kind, clusterKey string) ([]metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
 	if err := c.List(ctx, list, client.MatchingFields{ClusterKey: clusterKey}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the mirrors of a cluster: %w", err)
+		return nil, fmt.Errorf("list the copies of a cluster: %w", err)
 	}
 	return list.Items, nil
 }

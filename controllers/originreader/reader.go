@@ -221,7 +221,7 @@ func (o *Reader) Labels(ctx context.Context, reg *hubv1.ClusterRegistration) (ma
 	if there == nil || there.DeletionTimestamp != nil && kind.IsCluster() || !o.policy.Asks(kind, there) {
 		return nil, nil
 	}
-	return origin.Labels(reg.Labels, reg.Annotations[hubv1.MirroredAnnotation], o.policy.Ruling(kind, there).Over(there.Labels)), nil
+	return origin.Labels(reg.Labels, reg.Annotations[hubv1.CopiedAnnotation], o.policy.Ruling(kind, there).Over(there.Labels)), nil
 }
 
 // there reads the metadata of an origin live; nil if it does not exist.

@@ -167,8 +167,8 @@ func (r *Reconciler) remove(ctx context.Context, has *inventoryv1alpha1.ClusterP
 // registration's, so that one that it loses is taken off.
 func (r *Reconciler) apply(ctx context.Context, has, want *inventoryv1alpha1.ClusterProfile) (*inventoryv1alpha1.ClusterProfile, error) {
 	labels := strings.Join(slices.Sorted(maps.Keys(want.Labels)), ",")
-	want.Annotations = map[string]string{hubv1.MirroredAnnotation: labels}
-	if has != nil && has.Annotations[hubv1.MirroredAnnotation] == labels && has.Spec == want.Spec && holds(has.Labels, want.Labels) &&
+	want.Annotations = map[string]string{hubv1.CopiedAnnotation: labels}
+	if has != nil && has.Annotations[hubv1.CopiedAnnotation] == labels && has.Spec == want.Spec && holds(has.Labels, want.Labels) &&
 		equality.Semantic.DeepEqual(has.OwnerReferences, want.OwnerReferences) {
 		return has, nil
 	}

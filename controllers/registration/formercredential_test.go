@@ -63,8 +63,8 @@ func TestFormerCredential(t *testing.T) {
 					}})
 				config := &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}, Rules: lenient}
 				secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}, Data: map[string][]byte{"value": after}}
-				mirror := mirrorOf(t, of, "flux-system", before, before)
-				api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(secret, mirror).Build()
+				copied := kubeconfigOf(t, of, "flux-system", before, before)
+				api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(secret, copied).Build()
 				r := &Reconciler{Client: api, Live: api, Config: config, Pool: pool, Clock: clock.RealClock{}, HubUID: "hub"}
 				reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}
 				reg.Spec.KubeConfig = &hubv1.KubeConfigSource{SecretRef: &hubv1.SecretKeyReference{Name: of.Name}}

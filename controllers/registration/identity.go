@@ -36,7 +36,7 @@ func (r *Reconciler) access(ctx context.Context, reg *hubv1.ClusterRegistration,
 	if err != nil {
 		status.Set(reg, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, reasonOf(err), err.Error(), r.Clock.Now())
 		if !reg.Status.UsesWorkloadIdentity() { // what was in use before still is
-			found := r.fromMirror(ctx, reg, resolution{})
+			found := r.fromCopy(ctx, reg, resolution{})
 			return found, r.probe(reg, found), nil
 		}
 		return resolution{}, nil, r.evidence(ctx, reg)

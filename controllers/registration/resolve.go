@@ -56,7 +56,7 @@ type resolution struct {
 	refused []string
 	// waiting is true if the origin is not ready to give one yet: that is no failure.
 	waiting bool
-	// unread is the error of reading the Secret, or its mirror, if the API server did not answer: the hub tries again.
+	// unread is the error of reading the Secret, or its kubeconfig copy, if the API server did not answer: the hub tries again.
 	unread error
 }
 
@@ -75,7 +75,7 @@ func (r *Reconciler) resolve(ctx context.Context, reg *hubv1.ClusterRegistration
 		found.waiting = reason == hubv1.KubeConfigNotReadyReason
 		status.Set(reg, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, reason, err.Error(), r.Clock.Now())
 		if len(found.candidates) == 0 {
-			return r.fromMirror(ctx, reg, found)
+			return r.fromCopy(ctx, reg, found)
 		}
 		return found
 	}
@@ -119,38 +119,38 @@ func (r *Reconciler) refusals(reg *hubv1.ClusterRegistration, found resolution) 
 // withFormer adds the copy of the kubeconfig in use to the candidates, as the last of them: a cluster that refuses what the Secret says now
 // may accept the copy still.
 func (r *Reconciler) withFormer(ctx context.Context, reg *hubv1.ClusterRegistration, found resolution) resolution {
-	mirrored := r.fromMirror(ctx, reg, resolution{})
-	for _, c := range mirrored.candidates {
+	copied := r.fromCopy(ctx, reg, resolution{})
+	for _, c := range copied.candidates {
 		c.former = true
 		found.candidates = append(found.candidates, c)
 	}
-	found.unread = mirrored.unread
+	found.unread = copied.unread
 	return found
 }
 
-// fromMirror goes on with the kubeconfig that Flux uses when its source has gone or has changed for the worse: the
+// fromCopy goes on with the kubeconfig that Flux uses when its source has gone or has changed for the worse: the
 // cluster is still probed, even by a hub that has just started. If the Secret went before its last credentials were
-// copied to a mirror, they are lost: what Flux has then is older, and for the same server.
-func (r *Reconciler) fromMirror(ctx context.Context, reg *hubv1.ClusterRegistration, found resolution) resolution {
+// copied for Flux, they are lost: what Flux has then is older, and for the same server.
+func (r *Reconciler) fromCopy(ctx context.Context, reg *hubv1.ClusterRegistration, found resolution) resolution {
 	credential := reg.Status.Credential
 	if credential == nil {
 		return found
 	}
-	mirrors, err := r.mirrorsOf(ctx, reg)
+	copies, err := r.copiesOf(ctx, reg)
 	if err != nil {
 		found.unread = cmp.Or(found.unread, err)
 		return found
 	}
-	for _, key := range mirrors {
-		mirror := &corev1.Secret{}
-		if err := r.Live.Get(ctx, key, mirror); apierrors.IsNotFound(err) {
+	for _, key := range copies {
+		copied := &corev1.Secret{}
+		if err := r.Live.Get(ctx, key, copied); apierrors.IsNotFound(err) {
 			continue
 		} else if err != nil { // no event tells when it can be read
-			found.unread = cmp.Or(found.unread, fmt.Errorf("read the kubeconfig mirror %s: %w", key, err))
+			found.unread = cmp.Or(found.unread, fmt.Errorf("read the kubeconfig copy %s: %w", key, err))
 			continue
 		}
-		config, err := kubeconfig.Parse(mirror.Data[render.MirrorKey], r.Config.RulesFor(reg))
-		if err == nil && config.Fingerprint() == mirror.Annotations[hubv1.FingerprintAnnotation] &&
+		config, err := kubeconfig.Parse(copied.Data[render.KubeconfigKey], r.Config.RulesFor(reg))
+		if err == nil && config.Fingerprint() == copied.Annotations[hubv1.FingerprintAnnotation] &&
 			config.TargetFingerprint() == credential.TargetFingerprint {
 			found.secret, found.candidates = credential.SecretName, []candidate{{key: credential.Key, context: credential.Context, config: config}}
 			found.fromSpec = credential.FromSpec
@@ -160,16 +160,16 @@ func (r *Reconciler) fromMirror(ctx context.Context, reg *hubv1.ClusterRegistrat
 	return found
 }
 
-// mirrorsOf returns the names of a registration's mirrors. Those with the credential in use come first.
-func (r *Reconciler) mirrorsOf(ctx context.Context, reg *hubv1.ClusterRegistration) ([]types.NamespacedName, error) {
+// copiesOf returns the names of a registration's kubeconfig copies. Those with the credential in use come first.
+func (r *Reconciler) copiesOf(ctx context.Context, reg *hubv1.ClusterRegistration) ([]types.NamespacedName, error) {
 	of := client.ObjectKeyFromObject(reg)
-	mirrors, err := index.Mirrors(ctx, r.Client, "Secret", identity.ClusterKey(r.Config.HubID, of))
+	kept, err := index.Copies(ctx, r.Client, "Secret", identity.ClusterKey(r.Config.HubID, of))
 	var current, older []types.NamespacedName
-	for i := range mirrors {
-		m := &mirrors[i]
+	for i := range kept {
+		m := &kept[i]
 		switch {
-		case m.Labels[hubv1.MirrorLabel] != "true": // it has a Team's token
-		case m.Name != identity.Mirror(r.Config.HubID, of) || !r.Config.IsPlatform(m.Namespace) && m.Namespace != reg.Namespace:
+		case m.Labels[hubv1.CopyLabel] != "true": // it has a Team's token
+		case m.Name != identity.KubeconfigCopy(r.Config.HubID, of) || !r.Config.IsPlatform(m.Namespace) && m.Namespace != reg.Namespace:
 		case m.Annotations[hubv1.FingerprintAnnotation] == reg.Status.Credential.Fingerprint:
 			current = append(current, client.ObjectKeyFromObject(m))
 		default:

@@ -14,9 +14,9 @@ import (
 	"github.com/chandler-hub/chandler/internal/probe"
 )
 
-// forged is a Secret of the mirror's name that a member of the team writes.
+// forged is a Secret with the name of the kubeconfig copy that a member of the team writes.
 func forged() *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-team", Name: identity.Mirror("hub", cluster),
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-team", Name: identity.KubeconfigCopy("hub", cluster),
 		Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", cluster)}}}
 }
 
@@ -26,9 +26,9 @@ func TestForgedRenewal(t *testing.T) {
 	m.reg.Labels["env"] = "prod"   // never was the Team's
 	m.rights.Namespace = "nowhere" // there never were rights on it
 	m.objects = append(m.objects, forged(), release("c1"))
-	mirror, _, _ := m.reconcile(t)
+	copied, _, _ := m.reconcile(t)
 	if len(m.asked) > 0 {
-		t.Errorf("the hub asks a cluster that is not the Team's for a token of %v; the mirror has %q", m.asked, mirror.Data["value"])
+		t.Errorf("the hub asks a cluster that is not the Team's for a token of %v; the copy has %q", m.asked, copied.Data["value"])
 	}
 }
 
@@ -55,9 +55,9 @@ func TestNamesakeTeam(t *testing.T) {
 	other.Namespace, other.Spec.HubNamespaces = "platform-b", []string{"other-team"}
 	other.Spec.ClusterSelector.MatchLabels = map[string]string{"env": "prod"}
 	m.objects = append(m.objects, other, forged(), release("c1"))
-	mirror, _, _ := m.reconcile(t)
+	copied, _, _ := m.reconcile(t)
 	if len(m.asked) > 0 {
-		t.Errorf("Team flux-system/shop gets a token of %v, which is the ServiceAccount of Team platform-b/shop: %s", m.asked, mirror.Data["value"])
+		t.Errorf("Team flux-system/shop gets a token of %v, which is the ServiceAccount of Team platform-b/shop: %s", m.asked, copied.Data["value"])
 	}
 }
 
@@ -66,11 +66,11 @@ func TestNamesakeTeam(t *testing.T) {
 func TestRightsMadeAgain(t *testing.T) {
 	m := newFixture(t)
 	m.rights.UID = "first"
-	mirror := m.written(t, time.Hour)
+	copied := m.written(t, time.Hour)
 	m.asked = nil
 	m.rights.UID = "second"
 	m.rights.CreationTimestamp = metav1.NewTime(now.Add(-time.Minute))
-	m.objects = append(m.objects, mirror, release("c1"))
+	m.objects = append(m.objects, copied, release("c1"))
 	if _, again, _ := m.reconcile(t); len(m.asked) == 0 {
 		t.Errorf("the dead token stays for %s", again)
 	}
@@ -79,12 +79,12 @@ func TestRightsMadeAgain(t *testing.T) {
 // The rights of the Team have gone. What is left keeps the hub asking.
 func TestRightsHaveGone(t *testing.T) {
 	m := newFixture(t)
-	mirror := m.written(t, 8*time.Hour)
+	copied := m.written(t, 8*time.Hour)
 	m.asked = nil
 	m.reg.Labels["env"] = "prod"
 	m.rights.Namespace = "nowhere"
 	m.answer = failure404()
-	m.objects = append(m.objects, mirror, release("c1"))
+	m.objects = append(m.objects, copied, release("c1"))
 	if _, again, told := m.reconcile(t); len(m.asked) > 0 {
 		t.Errorf("asked, again in %s, %d events", again, len(told.Events))
 	}
@@ -95,7 +95,7 @@ func failure404() *probe.Failure {
 }
 
 // A cluster says that its token expires at the end of time. The hub cannot read back what it writes of that, so it asks again whenever it looks, and each
-// answer changes the mirror, which has it look again: if the cluster takes a second for each answer, without end.
+// answer changes the copy, which has it look again: if the cluster takes a second for each answer, without end.
 func TestEndOfTime(t *testing.T) {
 	var said metav1.Time
 	if err := said.UnmarshalJSON([]byte(`"9999-12-31T23:59:59-23:59"`)); err != nil {
@@ -103,12 +103,12 @@ func TestEndOfTime(t *testing.T) {
 	}
 	m := newFixture(t)
 	m.expires = said.Time
-	mirror := m.written(t, 2*time.Second)
+	copied := m.written(t, 2*time.Second)
 	m.asked = nil
-	m.objects = append(m.objects, mirror)
+	m.objects = append(m.objects, copied)
 	after, _, _ := m.reconcile(t)
 	if len(m.asked) > 0 {
-		t.Errorf("the hub asks again after two seconds, and writes %v after %v, which wakes it", after.Annotations, mirror.Annotations)
+		t.Errorf("the hub asks again after two seconds, and writes %v after %v, which wakes it", after.Annotations, copied.Annotations)
 	}
 }
 
@@ -121,14 +121,14 @@ func TestClockAhead(t *testing.T) {
 	}
 }
 
-// The last delivery of the Team's sets to a cluster is on its way out, and the delivery controller has just dropped the mirror, which wakes this controller. It writes
-// the mirror again, and nobody comes after who would drop it.
-func TestMirrorComesBack(t *testing.T) {
+// The last delivery of the Team's sets to a cluster is on its way out, and the delivery controller has just dropped the copy, which wakes this controller. It writes
+// the copy again, and nobody comes after who would drop it.
+func TestCopyComesBack(t *testing.T) {
 	m := newFixture(t)
 	m.delivery.Finalizers, m.delivery.DeletionTimestamp = []string{hubv1.DeliveryFinalizer}, &metav1.Time{Time: now}
 	m.delivery.Spec.Withdrawal = "x"
-	mirror, _, _ := m.reconcile(t)
-	if mirror != nil {
-		t.Errorf("a token for nobody: %v, finalizers %v", mirror.Labels, mirror.Finalizers)
+	copied, _, _ := m.reconcile(t)
+	if copied != nil {
+		t.Errorf("a token for nobody: %v, finalizers %v", copied.Labels, copied.Finalizers)
 	}
 }

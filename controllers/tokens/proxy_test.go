@@ -12,8 +12,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// TestProxyCredentialOfAnOlderHub: a Team's mirror that an older hub wrote has the credential of a proxy. It is taken out when the token would be
-// renewed. The mirror and all else in it stay, and one without a credential is not written.
+// TestProxyCredentialOfAnOlderHub: a Team's kubeconfig copy that an older hub wrote has the credential of a proxy. It is taken out when the token would be
+// renewed. The copy and all else in it stay, and one without a credential is not written.
 func TestProxyCredentialOfAnOlderHub(t *testing.T) {
 	const open, shut = "http://192.0.2.9:3128", "http://platform:hunter2@192.0.2.9:3128"
 	for name, was := range map[string]string{"Written": shut, "TakenOut": open} {
@@ -29,20 +29,20 @@ func TestProxyCredentialOfAnOlderHub(t *testing.T) {
 			}
 			behind(open)
 			older := m.written(t, 9*time.Hour)
-			want := older.Data[render.MirrorKey]
-			older.Data[render.MirrorKey] = bytes.ReplaceAll(want, []byte(open), []byte(was))
+			want := older.Data[render.KubeconfigKey]
+			older.Data[render.KubeconfigKey] = bytes.ReplaceAll(want, []byte(open), []byte(was))
 			older.ResourceVersion, older.UID = "7", "older"
 			m.objects = append(m.objects, older)
 			m.asked = nil
 			behind(shut)
-			mirror, again, _ := m.reconcile(t)
-			if mirror == nil || !bytes.Equal(mirror.Data[render.MirrorKey], want) || !bytes.Contains(want, []byte("the-teams")) {
-				t.Fatalf("the mirror is %+v", mirror)
+			copied, again, _ := m.reconcile(t)
+			if copied == nil || !bytes.Equal(copied.Data[render.KubeconfigKey], want) || !bytes.Contains(want, []byte("the-teams")) {
+				t.Fatalf("the copy is %+v", copied)
 			}
-			if mirror.UID != older.UID || len(mirror.Finalizers) == 0 || len(m.asked) > 0 || again != firstRetry {
-				t.Errorf("the mirror is %+v; asked %v, again in %s", mirror.ObjectMeta, m.asked, again)
+			if copied.UID != older.UID || len(copied.Finalizers) == 0 || len(m.asked) > 0 || again != firstRetry {
+				t.Errorf("the copy is %+v; asked %v, again in %s", copied.ObjectMeta, m.asked, again)
 			}
-			if wrote := mirror.ResourceVersion != "7"; wrote != (was == shut) {
+			if wrote := copied.ResourceVersion != "7"; wrote != (was == shut) {
 				t.Errorf("it is written: %t", wrote)
 			}
 		})

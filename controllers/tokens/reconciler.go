@@ -152,7 +152,7 @@ func (r *Reconciler) renew(ctx context.Context, reg *hubv1.ClusterRegistration, 
 	issued := r.Clock.Now()
 	account := types.NamespacedName{Namespace: team.AccountNamespace(from.Team.Name), Name: from.Team.Name}
 	at := place{client.ObjectKeyFromObject(reg), from.Namespace}
-	if err := admin.CheckShared(); err != nil { // a member of the Team reads what is in the mirror
+	if err := admin.CheckShared(); err != nil { // a member of the Team reads what is in the copy
 		r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.TokenFailedEvent, "RequestToken",
 			"no token for Team %s/%s: the cluster's kubeconfig cannot be given to a Team: %s", from.Team.Namespace, from.Team.Name, err)
 		if err := r.shutProxy(ctx, there); err != nil {
@@ -173,7 +173,7 @@ func (r *Reconciler) renew(ctx context.Context, reg *hubv1.ClusterRegistration, 
 		return 0, fmt.Errorf("write the kubeconfig of Team %s: %w", from.Team.Name, err)
 	}
 	expires = token.Expiry(issued, token.Of(config, expires), team.TokenLifetime)
-	u := r.mirror(reg, from, config.Minimal(), print, issued, expires)
+	u := r.secret(reg, from, config.Minimal(), print, issued, expires)
 	if there != nil && there.DeletionTimestamp != nil {
 		u.SetUID(there.UID) // a user has deleted it, and the hub's finalizer keeps it for as long as Flux needs it
 		u.SetFinalizers(there.Finalizers)
@@ -184,28 +184,28 @@ func (r *Reconciler) renew(ctx context.Context, reg *hubv1.ClusterRegistration, 
 	return token.RenewIn(issued, expires, r.Clock.Now()), nil
 }
 
-// there returns the metadata of the mirror in a namespace; nil if there is none. It returns an error if an object of
+// there returns the metadata of the kubeconfig copy in a namespace; nil if there is none. It returns an error if an object of
 // that name is not the hub's.
 func (r *Reconciler) there(ctx context.Context, reg *hubv1.ClusterRegistration, namespace string) (*metav1.PartialObjectMetadata, error) {
 	there := &metav1.PartialObjectMetadata{}
 	there.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	name := types.NamespacedName{Namespace: namespace, Name: identity.Mirror(r.Config.HubID, client.ObjectKeyFromObject(reg))}
+	name := types.NamespacedName{Namespace: namespace, Name: identity.KubeconfigCopy(r.Config.HubID, client.ObjectKeyFromObject(reg))}
 	switch err := r.Client.Get(ctx, name, there); {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("read the mirror: %w", err)
+		return nil, fmt.Errorf("read the kubeconfig copy: %w", err)
 	case there.Labels[hubv1.ClusterKeyLabel] != identity.ClusterKey(r.Config.HubID, client.ObjectKeyFromObject(reg)):
 		return nil, fmt.Errorf("Secret %s: %w", name, apply.ErrNotOwned)
 	}
 	return there, nil
 }
 
-// due returns after how long the token of a mirror is renewed; 0 if that is now. A token is for one endpoint, and for one
+// due returns after how long the token of a kubeconfig copy is renewed; 0 if that is now. A token is for one endpoint, and for one
 // ServiceAccount, which the rights bring: if either is another one, or the cluster refuses the token, it is renewed before
 // its time.
 func due(there *metav1.PartialObjectMetadata, print string, refused bool, now time.Time) time.Duration {
-	if there == nil || there.Labels[hubv1.MirrorLabel] != identity.TeamMirror {
+	if there == nil || there.Labels[hubv1.CopyLabel] != identity.TeamCopy {
 		return 0
 	}
 	notes, ok := token.NotesOf(there.Annotations, print, now)
@@ -250,20 +250,20 @@ func mayHave(reg *hubv1.ClusterRegistration, from match.Reach, rights *hubv1.Add
 	})
 }
 
-func (r *Reconciler) mirror(reg *hubv1.ClusterRegistration, from match.Reach, content []byte,
+func (r *Reconciler) secret(reg *hubv1.ClusterRegistration, from match.Reach, content []byte,
 	print string, issued, expires time.Time) *unstructured.Unstructured {
 	key := client.ObjectKeyFromObject(reg)
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"type": string(corev1.SecretTypeOpaque),
-		"data": map[string]any{render.MirrorKey: base64.StdEncoding.EncodeToString(content)},
+		"data": map[string]any{render.KubeconfigKey: base64.StdEncoding.EncodeToString(content)},
 	}}
 	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	u.SetNamespace(from.Namespace)
-	u.SetName(identity.Mirror(r.Config.HubID, key))
-	u.SetFinalizers([]string{hubv1.MirrorFinalizer})
+	u.SetName(identity.KubeconfigCopy(r.Config.HubID, key))
+	u.SetFinalizers([]string{hubv1.CopyFinalizer})
 	u.SetLabels(map[string]string{
 		"app.kubernetes.io/managed-by": "chandler",
-		hubv1.MirrorLabel:              identity.TeamMirror,
+		hubv1.CopyLabel:                identity.TeamCopy,
 		hubv1.TeamLabel:                from.Team.Name,
 		hubv1.ClusterKeyLabel:          identity.ClusterKey(r.Config.HubID, key),
 		hubv1.ClusterLabel:             identity.LabelValue(reg.Name),

@@ -88,7 +88,7 @@ func (m *fixture) adminSecret() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "admin"}, Data: map[string][]byte{"value": []byte(m.admin)}}
 }
 
-// reconcile returns the mirror afterwards, nil if there is none, and after how long the controller looks again.
+// reconcile returns the copy afterwards, nil if there is none, and after how long the controller looks again.
 func (m *fixture) reconcile(t *testing.T) (*corev1.Secret, time.Duration, *events.FakeRecorder) {
 	t.Helper()
 	b := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(append(m.objects, m.reg, m.team, m.rights, m.delivery, m.adminSecret())...)
@@ -109,28 +109,28 @@ func (m *fixture) reconcile(t *testing.T) (*corev1.Secret, time.Duration, *event
 	if err != nil {
 		t.Fatal(err)
 	}
-	mirror := &corev1.Secret{}
-	err = api.Get(t.Context(), types.NamespacedName{Namespace: "shop-team", Name: identity.Mirror("hub", cluster)}, mirror)
+	copied := &corev1.Secret{}
+	err = api.Get(t.Context(), types.NamespacedName{Namespace: "shop-team", Name: identity.KubeconfigCopy("hub", cluster)}, copied)
 	if client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 	if err != nil {
 		return nil, result.RequeueAfter, told
 	}
-	return mirror, result.RequeueAfter, told
+	return copied, result.RequeueAfter, told
 }
 
-// written is a mirror with a token that the hub asked for a while ago.
+// written is a copy with a token that the hub asked for a while ago.
 func (m *fixture) written(t *testing.T, ago time.Duration) *corev1.Secret {
 	t.Helper()
 	before := *m
 	before.now = m.now.Add(-ago)
-	mirror, _, _ := before.reconcile(t)
-	if mirror == nil {
-		t.Fatal("there is no mirror")
+	copied, _, _ := before.reconcile(t)
+	if copied == nil {
+		t.Fatal("there is no copy")
 	}
-	mirror.ResourceVersion = ""
-	return mirror
+	copied.ResourceVersion = ""
+	return copied
 }
 
 // A Team gets a token when its rights are on the cluster, and not before, and nothing of the admin's with it.
@@ -158,9 +158,9 @@ func TestFirstToken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newFixture(t)
 			tc.change(m)
-			mirror, again, _ := m.reconcile(t)
-			if (mirror != nil) != tc.want {
-				t.Fatalf("there is a mirror: %t", mirror != nil)
+			copied, again, _ := m.reconcile(t)
+			if (copied != nil) != tc.want {
+				t.Fatalf("there is a copy: %t", copied != nil)
 			}
 			if name == "ObjectsOfAnotherCluster" && again != otherTime {
 				t.Errorf("looks again in %s, and nobody tells it when they are gone", again)
@@ -171,8 +171,8 @@ func TestFirstToken(t *testing.T) {
 			if m.asked[0] != (types.NamespacedName{Namespace: "chandler-shop", Name: "shop"}) || m.with != "the-admins" {
 				t.Errorf("asked for %v with %q", m.asked, m.with)
 			}
-			if text := string(mirror.Data["value"]); strings.Contains(text, "the-admins") || !strings.Contains(text, "the-teams") {
-				t.Errorf("the mirror has %s", text)
+			if text := string(copied.Data["value"]); strings.Contains(text, "the-admins") || !strings.Contains(text, "the-teams") {
+				t.Errorf("the copy has %s", text)
 			}
 			if again != 8*time.Hour {
 				t.Errorf("again in %s", again)
@@ -200,7 +200,7 @@ func TestRenewal(t *testing.T) {
 		"Expired":            {ago: 30 * time.Hour, want: true, again: 8 * time.Hour},
 		"OtherEndpoint":      {ago: time.Hour, change: func(m *fixture, _ *corev1.Secret) { m.reg.Status.ClusterUID = "c2" }, want: true, again: 8 * time.Hour},
 		"SomebodyEditsIt":    {ago: time.Hour, change: func(_ *fixture, s *corev1.Secret) { s.Annotations[hubv1.TokenIssuedAnnotation] = "x" }, want: true, again: 8 * time.Hour},
-		"ItWasTheAdmins":     {ago: time.Hour, change: func(_ *fixture, s *corev1.Secret) { s.Labels[hubv1.MirrorLabel] = "true" }, want: true, again: 8 * time.Hour},
+		"ItWasTheAdmins":     {ago: time.Hour, change: func(_ *fixture, s *corev1.Secret) { s.Labels[hubv1.CopyLabel] = "true" }, want: true, again: 8 * time.Hour},
 		"LostAndNothingLeft": {ago: 8 * time.Hour, change: func(m *fixture, _ *corev1.Secret) { m.reg.Labels["env"] = "prod" }, want: false},
 		"LostAndSomethingLeft": {ago: 8 * time.Hour, change: func(m *fixture, _ *corev1.Secret) {
 			m.reg.Labels["env"] = "prod"
@@ -210,12 +210,12 @@ func TestRenewal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newFixture(t)
-			mirror := m.written(t, tc.ago)
+			copied := m.written(t, tc.ago)
 			m.asked = nil
 			if tc.change != nil {
-				tc.change(m, mirror)
+				tc.change(m, copied)
 			}
-			m.objects = append(m.objects, mirror)
+			m.objects = append(m.objects, copied)
 			after, again, _ := m.reconcile(t)
 			if len(m.asked) > 0 != tc.want || again != tc.again {
 				t.Errorf("asked %v, again in %s", m.asked, again)
@@ -231,9 +231,9 @@ func TestRenewal(t *testing.T) {
 func TestNoToken(t *testing.T) {
 	m := newFixture(t)
 	m.answer = &probe.Failure{Reason: probe.ReasonForbidden, Message: "the credential's user may not do that (403)"}
-	mirror, again, told := m.reconcile(t)
-	if mirror != nil || again != firstRetry {
-		t.Errorf("mirror %v, again in %s", mirror, again)
+	copied, again, told := m.reconcile(t)
+	if copied != nil || again != firstRetry {
+		t.Errorf("copy %v, again in %s", copied, again)
 	}
 	if got := <-told.Events; !strings.Contains(got, hubv1.TokenFailedEvent) || !strings.Contains(got, "chandler-shop/shop") || !strings.Contains(got, "(403)") {
 		t.Errorf("told %q", got)
@@ -252,9 +252,9 @@ func TestProxyCredential(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.reg.Status.Credential.Fingerprint = config.Fingerprint()
-		mirror, again, told := m.reconcile(t)
-		if (mirror != nil) != want || (len(m.asked) > 0) != want {
-			t.Errorf("%s: the mirror has %s, asked %v", proxy, mirror.Data["value"], m.asked)
+		copied, again, told := m.reconcile(t)
+		if (copied != nil) != want || (len(m.asked) > 0) != want {
+			t.Errorf("%s: the copy has %s, asked %v", proxy, copied.Data["value"], m.asked)
 		}
 		if want {
 			continue
@@ -286,8 +286,8 @@ func TestKubeConfigComesBack(t *testing.T) {
 		m := newFixture(t)
 		m.reg.Status.Credential.Fingerprint = "another one's"
 		status.Set(m.reg, hubv1.KubeConfigValidCondition, tc.valid, hubv1.SucceededReason, "", now)
-		if mirror, again, _ := m.reconcile(t); mirror != nil || again != tc.again || len(m.asked) > 0 {
-			t.Errorf("%s: mirror %v, again in %s, asked %v", name, mirror, again, m.asked)
+		if copied, again, _ := m.reconcile(t); copied != nil || again != tc.again || len(m.asked) > 0 {
+			t.Errorf("%s: copy %v, again in %s, asked %v", name, copied, again, m.asked)
 		}
 	}
 	lost, back := newFixture(t).reg, newFixture(t).reg
@@ -298,10 +298,10 @@ func TestKubeConfigComesBack(t *testing.T) {
 	}
 }
 
-// A Secret of the mirror's name that the hub did not make is left alone.
-func TestForeignMirror(t *testing.T) {
+// A Secret with the name of the kubeconfig copy that the hub did not make is left alone.
+func TestForeignCopy(t *testing.T) {
 	m := newFixture(t)
-	m.objects = append(m.objects, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-team", Name: identity.Mirror("hub", cluster)}})
+	m.objects = append(m.objects, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-team", Name: identity.KubeconfigCopy("hub", cluster)}})
 	defer func() {
 		if len(m.asked) > 0 {
 			t.Error("a token is asked for")
@@ -312,6 +312,6 @@ func TestForeignMirror(t *testing.T) {
 	r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(now), Recorder: events.NewFakeRecorder(10),
 		Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}}}
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: cluster}); err == nil {
-		t.Error("somebody else's Secret is taken for the mirror")
+		t.Error("somebody else's Secret is taken for the copy")
 	}
 }

@@ -103,11 +103,11 @@ func (r *Renewal) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 	return apply.Retried(ctrl.Result{RequeueAfter: again}, err)
 }
 
-// asksFor returns the lifetime of the tokens that a Secret asks for; false if it asks for none, or goes, or is a mirror.
+// asksFor returns the lifetime of the tokens that a Secret asks for; false if it asks for none, or goes, or is a kubeconfig copy.
 func asksFor(secret metav1.Object) (lifetime string, ok bool) {
 	lifetime, ok = secret.GetAnnotations()[hubv1.RenewTokenAnnotation]
-	_, mirror := secret.GetLabels()[hubv1.MirrorLabel]
-	return lifetime, ok && !mirror && secret.GetDeletionTimestamp() == nil
+	_, copied := secret.GetLabels()[hubv1.CopyLabel]
+	return lifetime, ok && !copied && secret.GetDeletionTimestamp() == nil
 }
 
 // may returns whether a registration is one whose credential a user may have the hub renew: the cluster answers to the

@@ -41,7 +41,7 @@ func TestOwnTokenOfASecretThatIsAnotherForAMoment(t *testing.T) {
 func TestOwnTokenThatNobodyAsksForAnyMore(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Secret){
 		"NoAnnotation": func(s *corev1.Secret) { delete(s.Annotations, hubv1.RenewTokenAnnotation) },
-		"Mirror":       func(s *corev1.Secret) { s.Labels[hubv1.MirrorLabel] = "true" },
+		"Copy":         func(s *corev1.Secret) { s.Labels[hubv1.CopyLabel] = "true" },
 		"Goes":         func(s *corev1.Secret) { s.DeletionTimestamp, s.Finalizers = &metav1.Time{Time: now}, []string{"a/b"} },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -229,7 +229,7 @@ func TestOwnTokenIsLeftAlone(t *testing.T) {
 			m.reg.Spec.OriginRef = &ref
 		}, ""},
 		// A member of a Team, say, registers a cluster by hand with the hub's own copy in his namespace, and annotates that.
-		"TheHubsOwnCopy": {func(m *renewable) { m.secret.Labels[hubv1.MirrorLabel] = "team" }, ""},
+		"TheHubsOwnCopy": {func(m *renewable) { m.secret.Labels[hubv1.CopyLabel] = "team" }, ""},
 		"BeingDeleted": {func(m *renewable) {
 			m.secret.Finalizers, m.secret.DeletionTimestamp = []string{"a/b"}, &metav1.Time{Time: now}
 		}, ""},

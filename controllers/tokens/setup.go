@@ -78,9 +78,9 @@ func answersOrMoves() predicate.Predicate {
 	})
 }
 
-// ofTeams lets through that the mirror of a Team goes, or that a user edits it.
+// ofTeams lets through that a Team's kubeconfig copy goes, or that a user edits it.
 func ofTeams() predicate.Predicate {
-	team := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[hubv1.MirrorLabel] == identity.TeamMirror })
+	team := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[hubv1.CopyLabel] == identity.TeamCopy })
 	edited := predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {

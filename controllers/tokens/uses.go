@@ -64,18 +64,18 @@ func (r *Reconciler) uses(ctx context.Context, reg *hubv1.ClusterRegistration, n
 	return u, nil
 }
 
-// dropUnused drops the mirrors with a Team's token of a cluster in namespaces that have no delivery to it and no Flux object
+// dropUnused drops the kubeconfig copies with a Team's token of a cluster in namespaces that have no delivery to it and no Flux object
 // for it: the last delivery may have gone while a token was on its way.
 func (r *Reconciler) dropUnused(ctx context.Context, reg *hubv1.ClusterRegistration, delivered []string) error {
 	key := client.ObjectKeyFromObject(reg)
-	mirrors, err := index.Mirrors(ctx, r.Client, "Secret", identity.ClusterKey(r.Config.HubID, key))
+	kept, err := index.Copies(ctx, r.Client, "Secret", identity.ClusterKey(r.Config.HubID, key))
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for i := range mirrors {
-		m := &mirrors[i]
-		if m.Labels[hubv1.MirrorLabel] != identity.TeamMirror || m.Name != identity.Mirror(r.Config.HubID, key) ||
+	for i := range kept {
+		m := &kept[i]
+		if m.Labels[hubv1.CopyLabel] != identity.TeamCopy || m.Name != identity.KubeconfigCopy(r.Config.HubID, key) ||
 			slices.Contains(delivered, m.Namespace) {
 			continue
 		}
@@ -84,7 +84,7 @@ func (r *Reconciler) dropUnused(ctx context.Context, reg *hubv1.ClusterRegistrat
 	return errors.Join(errs...)
 }
 
-// drop drops a mirror, unless a delivery or a Flux object is there after all. It reads live.
+// drop drops a kubeconfig copy, unless a delivery or a Flux object is there after all. It reads live.
 func (r *Reconciler) drop(ctx context.Context, reg *hubv1.ClusterRegistration, m *metav1.PartialObjectMetadata) error {
 	cluster := client.MatchingLabels{hubv1.ClusterKeyLabel: identity.ClusterKey(r.Config.HubID, client.ObjectKeyFromObject(reg))}
 	for kind, version := range map[string]string{
@@ -93,14 +93,14 @@ func (r *Reconciler) drop(ctx context.Context, reg *hubv1.ClusterRegistration, m
 	} {
 		list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: kind + "List"}}
 		if err := r.Live.List(ctx, list, client.InNamespace(m.Namespace), cluster, client.Limit(1)); err != nil {
-			return fmt.Errorf("look for what uses the mirror: %w", err)
+			return fmt.Errorf("look for what uses the kubeconfig copy: %w", err)
 		}
 		if len(list.Items) > 0 {
 			return nil
 		}
 	}
-	if err := apply.RemoveFinalizer(ctx, r.Client, m, hubv1.MirrorFinalizer); err != nil {
-		return fmt.Errorf("let the mirror go: %w", err)
+	if err := apply.RemoveFinalizer(ctx, r.Client, m, hubv1.CopyFinalizer); err != nil {
+		return fmt.Errorf("let the kubeconfig copy go: %w", err)
 	}
 	return apply.Delete(ctx, r.Client, m)
 }

@@ -43,7 +43,7 @@ const (
 	CheckSources     Check = "Sources"
 	CheckClusters    Check = "Clusters"
 	CheckCredentials Check = "Credentials"
-	CheckMirrors     Check = "Mirrors"
+	CheckCopies      Check = "Copies"
 	CheckSets        Check = "Sets"
 	CheckOverrides   Check = "Overrides"
 )
@@ -120,7 +120,7 @@ var checks = []struct {
 	{CheckSources, sourcesSummary, []rule{sourcesFail}},
 	{CheckClusters, clustersSummary, []rule{clustersFail, clustersUnseen, clustersDuplicate}},
 	{CheckCredentials, credentialsSummary, []rule{credentialsExpire}},
-	{CheckMirrors, mirrorsSummary, []rule{mirrorsOpen, mirrorsRead}},
+	{CheckCopies, copiesSummary, []rule{copiesOpen, copiesRead}},
 	{CheckSets, setsSummary, []rule{setsMatchNothing, setsStalled, setsHeld, setsFailed, setsBehind, setsLeft}},
 	{CheckOverrides, overridesSummary, []rule{overridesOver, overridesRefused, pausesOver}},
 }

@@ -37,7 +37,7 @@ func crd(name string, fields ...string) apiextensionsv1.CustomResourceDefinition
 }
 
 func policy(hub, expression string) admissionv1.ValidatingAdmissionPolicy {
-	out := admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "chandler-mirrors"}}
+	out := admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "chandler-copies"}}
 	out.Spec.Variables = []admissionv1.Variable{{Name: "hubs", Expression: "['" + hub + "']"}}
 	out.Spec.Validations = []admissionv1.Validation{{Expression: expression}}
 	return out
@@ -56,8 +56,8 @@ func healthy() *doctor.Facts {
 	delivery.Name, delivery.Namespace, delivery.Spec.AddonSetRef.Name, delivery.Spec.RevisionName = "base-one", "flux-system", "base", set.Status.Revision
 	ours, fluxs := crd("addonsets.chandler.dev", "addons"), crd("helmreleases.helm.toolkit.fluxcd.io", "chart")
 	wanted := policy(account, "true")
-	binding := admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "chandler-mirrors"}}
-	binding.Spec.PolicyName, binding.Spec.ValidationActions = "chandler-mirrors", []admissionv1.ValidationAction{admissionv1.Deny}
+	binding := admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "chandler-copies"}}
+	binding.Spec.PolicyName, binding.Spec.ValidationActions = "chandler-copies", []admissionv1.ValidationAction{admissionv1.Deny}
 	f := &doctor.Facts{Now: now, HubNamespace: "chandler-system", PlatformNamespaces: []string{"chandler-system", "flux-system"},
 		FluxNamespace: "flux-system", Epoch: 3,
 		Hub: doctor.Hub{Read: true, Published: []string{"chandler-system"},
@@ -157,7 +157,7 @@ var cases = map[string]struct {
 	"NoPolicy":  {func(f *doctor.Facts) { f.Policy.Installed = nil }, "WARNING PolicyMissing"},
 	"NoBinding": {func(f *doctor.Facts) { f.Policy.InstalledBounds = nil }, "WARNING PolicyUnbound"},
 	"PolicyWarns": {func(f *doctor.Facts) {
-		f.Policy.InstalledBounds = []admissionv1.ValidatingAdmissionPolicyBinding{{ObjectMeta: metav1.ObjectMeta{Name: "chandler-mirrors"}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{ValidationActions: []admissionv1.ValidationAction{admissionv1.Warn}}}}
+		f.Policy.InstalledBounds = []admissionv1.ValidatingAdmissionPolicyBinding{{ObjectMeta: metav1.ObjectMeta{Name: "chandler-copies"}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{ValidationActions: []admissionv1.ValidationAction{admissionv1.Warn}}}}
 	}, "WARNING PolicyDoesNotDeny"},
 	"OtherPolicy": {func(f *doctor.Facts) {
 		f.Policy.Installed = []admissionv1.ValidatingAdmissionPolicy{policy(account, "false")}
@@ -242,13 +242,13 @@ var cases = map[string]struct {
 	"RenewedByTheHub": {credential(3*24*time.Hour, true, ""), ""},
 	"RenewedByKamaji": {credential(20*time.Hour, false, "TenantControlPlane"), ""},
 	"NotRenewed":      {credential(2*time.Hour, false, "TenantControlPlane"), "WARNING CredentialExpires"},
-	"Authenticated":   {func(f *doctor.Facts) { f.Access.Readers = []doctor.Reader{reader("Group", "", "system:authenticated")} }, "ERROR MirrorsOpen"},
+	"Authenticated":   {func(f *doctor.Facts) { f.Access.Readers = []doctor.Reader{reader("Group", "", "system:authenticated")} }, "ERROR CopiesOpen"},
 	"AllOfANamespace": {func(f *doctor.Facts) {
 		f.Access.Readers = []doctor.Reader{reader("Group", "", "system:serviceaccounts:shop")}
-	}, "ERROR MirrorsOpen"},
+	}, "ERROR CopiesOpen"},
 	"SomebodyReads": {func(f *doctor.Facts) {
 		f.Access.Readers = []doctor.Reader{reader("User", "", "ann"), reader("ServiceAccount", "cert-manager", "cert-manager")}
-	}, "WARNING MirrorsReadable"},
+	}, "WARNING CopiesReadable"},
 	"FluxReads": {func(f *doctor.Facts) {
 		f.Access.Readers = []doctor.Reader{reader("ServiceAccount", "flux-system", "helm-controller"), reader("User", "", "system:kube-controller-manager")}
 	}, ""},

@@ -165,7 +165,7 @@ func (e *examiner) access() error {
 		}) == nil
 	}
 	read := func(what string, list client.ObjectList, opts ...client.ListOption) bool {
-		return e.read(doctor.CheckMirrors, what, e.pages(list, take, opts...))
+		return e.read(doctor.CheckCopies, what, e.pages(list, take, opts...))
 	}
 	ok := read("ClusterRoles", &rbacv1.ClusterRoleList{}) && read("ClusterRoleBindings", &rbacv1.ClusterRoleBindingList{})
 	for _, ns := range e.facts.PlatformNamespaces {

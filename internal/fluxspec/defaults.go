@@ -49,7 +49,7 @@ func defaultKustomization(d defaulter) {
 	d.set(true, "prune")
 	// Flux's own default is the interval: after a restart of its API server, a cluster would wait ten minutes.
 	d.set("2m", "retryInterval")
-	// With MirrorPrune the finalizer would go before the objects have gone, and the kubeconfig mirror with it. The
+	// With MirrorPrune the finalizer would go before the objects have gone, and the kubeconfig copy with it. The
 	// author of prune: false wants the objects to stay, which WaitForTermination would not respect.
 	if prune, _, _ := unstructured.NestedBool(d.body, "prune"); prune {
 		d.set("WaitForTermination", "deletionPolicy")

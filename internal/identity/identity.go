@@ -39,16 +39,16 @@ func Beside(object string, n int) string {
 	return object[:at] + digest(len(object)-at, "beside", object, strconv.Itoa(n))
 }
 
-// TeamMirror is the value of the mirror label of a kubeconfig with a Team's token. That of others is "true".
-const TeamMirror = "team"
+// TeamCopy is the value of the copy label of a kubeconfig with a Team's token. That of others is "true".
+const TeamCopy = "team"
 
-// Mirror returns the name of the Secret that holds a registration's kubeconfig beside a set.
-func Mirror(hubID string, registration types.NamespacedName) string {
-	return name(digest(cutHash, "mirror", hubID, registration.Namespace, registration.Name), registration.Name, "kubeconfig")
+// KubeconfigCopy returns the name of the Secret that holds a registration's kubeconfig beside a set.
+func KubeconfigCopy(hubID string, registration types.NamespacedName) string {
+	return name(digest(cutHash, "kubeconfig", hubID, registration.Namespace, registration.Name), registration.Name, "kubeconfig")
 }
 
-// CopyMirror is the value of the mirror label of a copy of what lies beside a cluster.
-const CopyMirror = "copy"
+// ValuesCopy is the value of the copy label on a copy of what lies beside a cluster.
+const ValuesCopy = "values"
 
 // Copy returns the name of a delivery's copy of a ConfigMap or Secret that lies beside a registration.
 func Copy(hubID string, registration types.NamespacedName, delivery, kind, object string) string {

@@ -45,7 +45,7 @@ func TestNamesFitAndDiffer(t *testing.T) {
 			for _, addon := range []string{"cert-manager", "a", strings.Repeat("a", 53), strings.Repeat("a", 52) + "b"} {
 				check("object "+hub+"/"+reg.String()+"/"+addon, identity.FluxObject(hub, reg, addon))
 			}
-			check("mirror "+hub+"/"+reg.String(), identity.Mirror(hub, reg))
+			check("kubeconfig "+hub+"/"+reg.String(), identity.KubeconfigCopy(hub, reg))
 			check("key "+hub+"/"+reg.String(), identity.ClusterKey(hub, reg))
 		}
 	}
@@ -87,7 +87,7 @@ func TestNamesAreStable(t *testing.T) {
 	reg := types.NamespacedName{Namespace: "tenants", Name: "tenant1"}
 	for _, tc := range []struct{ got, want string }{
 		{identity.FluxObject("chandler", reg, "cert-manager"), "tenant1-cert-manager-3d6beaa206ee9a3a"},
-		{identity.Mirror("chandler", reg), "tenant1-kubeconfig-87ad8f6d88bc0cf3"},
+		{identity.KubeconfigCopy("chandler", reg), "tenant1-kubeconfig-d712bf3242e75a3b"},
 		{identity.Delivery("base", reg), "base-tenant1-410e392b509fc1e1"},
 		{identity.Account("chandler", types.NamespacedName{Namespace: "fleet", Name: "edge1"}), "chandler-fleet-edge1-380b5024e9158d80"},
 		{identity.ClusterKey("chandler", reg), "d89def33f0a934a4"},

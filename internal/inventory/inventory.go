@@ -50,7 +50,7 @@ func Spec(reg *hubv1.ClusterRegistration, hubID string) *inventoryv1alpha1.Clust
 	p := &inventoryv1alpha1.ClusterProfile{
 		TypeMeta: metav1.TypeMeta{APIVersion: inventoryv1alpha1.GroupVersion.String(), Kind: origin.ClusterProfile.Kind},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: reg.Namespace, Name: reg.Name, Labels: origin.MirroredLabels(reg.Labels),
+			Namespace: reg.Namespace, Name: reg.Name, Labels: origin.CopiedLabels(reg.Labels),
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: hubv1.GroupVersion.String(), Kind: "ClusterRegistration", Name: reg.Name,
 				UID: reg.UID, Controller: &yes}},
 		},

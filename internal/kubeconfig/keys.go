@@ -14,7 +14,7 @@ import (
 // DefaultKeys is the order in which the keys of a Secret are tried if none is named. After them comes the key of a
 // Secret that has only one. The first two are Flux's own (fluxcd/pkg runtime/client/impersonator.go). Then come
 // HyperShift, Crossplane and Gardener (kubeconfig), vcluster (config) and Kamaji, whose *.svc keys reach the API
-// server from inside the management cluster. The hub mirrors the chosen key to "value", so that Flux needs no key at
+// server from inside the management cluster. The hub copies the chosen key to "value", so that Flux needs no key at
 // all.
 var DefaultKeys = []string{
 	"value", "value.yaml", "kubeconfig", "config", "super-admin.svc", "admin.svc", "admin.conf", "kubeconfig.yaml",

@@ -132,8 +132,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestMirroredLabels(t *testing.T) {
-	got := origin.MirroredLabels(map[string]string{
+func TestCopiedLabels(t *testing.T) {
+	got := origin.CopiedLabels(map[string]string{
 		"env": "prod", "kamaji.clastix.io/name": "t1", "topology.kubernetes.io/region": "eu", "app.kubernetes.io/name": "tenant",
 		"kustomize.toolkit.fluxcd.io/name": "x", "helm.toolkit.fluxcd.io/name": "x", "argocd.argoproj.io/instance": "x", "applyset.kubernetes.io/part-of": "x",
 		"app.kubernetes.io/instance": "x", "app.kubernetes.io/managed-by": "x", "app.kubernetes.io/part-of": "x", "helm.sh/chart": "x", "kapp.k14s.io/app": "x",

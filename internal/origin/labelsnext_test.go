@@ -13,7 +13,7 @@ import (
 // A registration gets the labels of its origin, loses those that this has lost, and keeps its own.
 func TestLabels(t *testing.T) {
 	has := map[string]string{hubv1.NameLabel: "one", hubv1.ProviderLabel: "kamaji", "tier": "test", "region": "eu", "own": "x", "env": "mine"}
-	mirrored := hubv1.NameLabel + "," + hubv1.ProviderLabel + ",!env,region,tier"
+	copied := hubv1.NameLabel + "," + hubv1.ProviderLabel + ",!env,region,tier"
 	for name, tc := range map[string]struct{ of, want map[string]string }{
 		"Changed": {map[string]string{"tier": "prod", "region": "eu"}, map[string]string{"tier": "prod", "region": "eu", "own": "x", "env": "mine"}},
 		"Lost":    {map[string]string{"tier": "test"}, map[string]string{"tier": "test", "own": "x", "env": "mine"}},
@@ -23,7 +23,7 @@ func TestLabels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.want[hubv1.NameLabel], tc.want[hubv1.ProviderLabel] = "one", "kamaji"
-			if got := origin.Labels(has, mirrored, tc.of); !maps.Equal(got, tc.want) {
+			if got := origin.Labels(has, copied, tc.of); !maps.Equal(got, tc.want) {
 				t.Errorf("%v, want %v", got, tc.want)
 			}
 		})

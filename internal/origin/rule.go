@@ -73,7 +73,7 @@ func (p Policy) Ruling(k Kind, obj metav1.Object) *Ruling {
 	if len(p.Rules) == 0 {
 		return nil
 	}
-	if _, copied := obj.GetLabels()[hubv1.MirrorLabel]; copied {
+	if _, copied := obj.GetLabels()[hubv1.CopyLabel]; copied {
 		return nil
 	}
 	for i := range p.Rules {

@@ -68,8 +68,8 @@ func TestRuling(t *testing.T) {
 		"Exact":              {origin.Secret, "{metadata: {name: prod-kubeconfig, namespace: x}}", &origin.Ruling{Rule: "exact", Name: "prod"}},
 		"NearlyExact":        {origin.Secret, "{metadata: {name: prod-kubeconfig2, namespace: x}}", nil},
 		"Tenant":             {origin.Kamaji, "{metadata: {name: t1, namespace: tenants}}", &origin.Ruling{Rule: "tenants", Name: "t1", Labels: map[string]string{"provider": "kamaji"}}},
-		"TheHubsOwnCopy":     {origin.Secret, "{metadata: {name: vc-a, namespace: team-a, labels: {app: vcluster, " + hubv1.MirrorLabel + ": 'true'}}}", nil},
-		"TheCopyOfATeam":     {origin.Secret, "{metadata: {name: vc-a, namespace: team-a, labels: {app: vcluster, " + hubv1.MirrorLabel + ": team}}}", nil},
+		"TheHubsOwnCopy":     {origin.Secret, "{metadata: {name: vc-a, namespace: team-a, labels: {app: vcluster, " + hubv1.CopyLabel + ": 'true'}}}", nil},
+		"TheCopyOfATeam":     {origin.Secret, "{metadata: {name: vc-a, namespace: team-a, labels: {app: vcluster, " + hubv1.CopyLabel + ": team}}}", nil},
 		"LabelledAlso":       {origin.Secret, "{metadata: {name: vc-a, namespace: team-a, labels: {app: vcluster, chandler.dev/register: 'true'}}}", &origin.Ruling{Rule: "vcluster", Name: "a", Labels: dev, Key: "config"}},
 		"AsTheSameTextTwice": {origin.Secret, "{metadata: {name: vc-vc-a, namespace: team-a, labels: {app: vcluster}}}", &origin.Ruling{Rule: "vcluster", Name: "vc-a", Labels: dev, Key: "config"}},
 	} {

@@ -36,7 +36,7 @@ func (secret) refuse(obj *unstructured.Unstructured, clusterExists func(string) 
 			return fmt.Sprintf("it belongs to TenantControlPlane %q; label that instead", o.Name)
 		}
 	}
-	if _, ok := obj.GetLabels()[hubv1.MirrorLabel]; ok {
+	if _, ok := obj.GetLabels()[hubv1.CopyLabel]; ok {
 		return "it is the hub's own copy of a kubeconfig"
 	}
 	return ""

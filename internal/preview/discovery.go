@@ -90,7 +90,7 @@ func (d *discovery) register(k key, obj *unstructured.Unstructured) {
 			return
 		}
 	}
-	addLabels(m.registration, origin.MirroredLabels(verdict.By.Over(obj.GetLabels())))
+	addLabels(m.registration, origin.CopiedLabels(verdict.By.Over(obj.GetLabels())))
 }
 
 // create returns the registration of an origin. It has the first name, or that name with the kind if another

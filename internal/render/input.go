@@ -53,7 +53,7 @@ type Input struct {
 	// Origin is the value of origin in expressions; nil if there is no origin.
 	Origin map[string]any
 	// Identity identifies a cluster that Flux logs in to by workload identity, in place of the UID, which the hub
-	// cannot read. The mirror is then a ConfigMap. It is empty if there is a kubeconfig.
+	// cannot read. The kubeconfig copy is then a ConfigMap. It is empty if there is a kubeconfig.
 	Identity string
 	// Variables of the cluster, the weakest layer first. Their values are literal: << in them is text.
 	Variables []Layer
@@ -180,7 +180,7 @@ func Secret(labels, annotations map[string]string, kind corev1.SecretType, data 
 		}
 	}
 	switch _, registers := labels[hubv1.RegisterLabel]; {
-	case labels[hubv1.ClusterKeyLabel] != "" || labels[hubv1.MirrorLabel] != "":
+	case labels[hubv1.ClusterKeyLabel] != "" || labels[hubv1.CopyLabel] != "":
 		d.Credential = "is the hub's copy of a kubeconfig"
 	case registers:
 		d.Credential = "registers a cluster"

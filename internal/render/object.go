@@ -122,13 +122,13 @@ func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*
 	return out, err
 }
 
-// kubeConfig returns the reference to the mirror.
+// kubeConfig returns the reference to the kubeconfig copy.
 func (r *renderer) kubeConfig() map[string]any {
-	name := identity.Mirror(r.t.HubID, r.t.Registration)
+	name := identity.KubeconfigCopy(r.t.HubID, r.t.Registration)
 	if r.in.Identity != "" {
 		return map[string]any{"configMapRef": map[string]any{"name": name}}
 	}
-	return map[string]any{"secretRef": map[string]any{"name": name, "key": MirrorKey}}
+	return map[string]any{"secretRef": map[string]any{"name": name, "key": KubeconfigKey}}
 }
 
 // impersonate sets the ServiceAccount that Flux impersonates on the cluster, and adds a placeholder ServiceAccount of that name
@@ -200,8 +200,8 @@ func identityOf(spec map[string]any) hubv1.HelmReleaseIdentity {
 	return hubv1.HelmReleaseIdentity{Name: text("releaseName"), Namespace: text("targetNamespace"), StorageNamespace: text("storageNamespace")}
 }
 
-// MirrorKey is the key of a kubeconfig mirror: the first key that Flux looks for (fluxcd/pkg/runtime/client).
-const MirrorKey = "value"
+// KubeconfigKey is the key of a kubeconfig copy: the first key that Flux looks for (fluxcd/pkg/runtime/client).
+const KubeconfigKey = "value"
 
 // Labels returns the labels of the Flux object of an add-on. An Object has them only in its body: a hub keeps tens of
 // thousands of Objects without bodies, and labels would double their size.

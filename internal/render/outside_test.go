@@ -19,7 +19,7 @@ import (
 )
 
 // TestOutsideThePlatform: whatever a set outside the platform namespaces writes, what is made of it lies in the set's own namespace,
-// goes to the cluster by the hub's own mirror there, and refers to no other namespace. What asks for more is refused; where it is a
+// goes to the cluster by the hub's own kubeconfig copy there, and refers to no other namespace. What asks for more is refused; where it is a
 // variable of the cluster that does, what is made without it is confined as well.
 func TestOutsideThePlatform(t *testing.T) {
 	const (
@@ -140,8 +140,8 @@ func checkConfined(t *testing.T, o *unstructured.Unstructured) {
 	if kind := o.GetKind(); kind != "HelmRelease" && kind != "Kustomization" {
 		return
 	}
-	mirror, _, _ := unstructured.NestedMap(o.Object, "spec", "kubeConfig", "secretRef")
-	if want := identity.Mirror("chandler", types.NamespacedName{Namespace: "team", Name: "tenant1"}); fmt.Sprint(mirror["name"]) != want {
-		t.Errorf("%s %s goes by Secret %v, want %s", o.GetKind(), o.GetName(), mirror, want)
+	copied, _, _ := unstructured.NestedMap(o.Object, "spec", "kubeConfig", "secretRef")
+	if want := identity.KubeconfigCopy("chandler", types.NamespacedName{Namespace: "team", Name: "tenant1"}); fmt.Sprint(copied["name"]) != want {
+		t.Errorf("%s %s goes by Secret %v, want %s", o.GetKind(), o.GetName(), copied, want)
 	}
 }

@@ -140,11 +140,11 @@ func TestObjectsCarryTheirHash(t *testing.T) {
 	}
 }
 
-// TestObjectsUseTheIdentity: with a workload identity the mirror is a ConfigMap, and what tells the cluster from others stands for
+// TestObjectsUseTheIdentity: with a workload identity the kubeconfig copy is a ConfigMap, and what tells the cluster from others stands for
 // the UID.
 func TestObjectsUseTheIdentity(t *testing.T) {
 	to := target("tenant1")
-	want := map[string]any{"configMapRef": map[string]any{"name": identity.Mirror(to.HubID, to.Registration)}}
+	want := map[string]any{"configMapRef": map[string]any{"name": identity.KubeconfigCopy(to.HubID, to.Registration)}}
 	for name, p := range programs(t) {
 		result, err := render.Render(p, to, &render.Input{Cluster: &expression.Cluster{Name: "tenant1", UID: "a-uid"}, Identity: "some-cluster"})
 		if err != nil {
@@ -162,9 +162,9 @@ func TestObjectsUseTheIdentity(t *testing.T) {
 	}
 }
 
-func TestObjectsUseTheMirror(t *testing.T) {
+func TestObjectsUseTheCopy(t *testing.T) {
 	to := target("tenant1")
-	want := map[string]any{"secretRef": map[string]any{"name": identity.Mirror(to.HubID, to.Registration), "key": "value"}}
+	want := map[string]any{"secretRef": map[string]any{"name": identity.KubeconfigCopy(to.HubID, to.Registration), "key": "value"}}
 	for name, p := range programs(t) {
 		for _, o := range rendered(t, p, to).Objects {
 			got, _, err := unstructured.NestedMap(o.Object.Object, "spec", "kubeConfig")

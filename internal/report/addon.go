@@ -113,7 +113,7 @@ func failedStep(a *hubv1.AddonStatus, s *Step, o *Object) {
 	switch {
 	case s.NotOwned:
 		a.State, a.Message = hubv1.AddonNotOwned, a.Message+"; it is left alone. Rename the add-on, or remove that object"
-	case s.NoMirror:
+	case s.NoCopy:
 		a.State = hubv1.AddonWaitingForCluster
 	case s.Conflict:
 		a.State = hubv1.AddonProgressing

@@ -260,8 +260,8 @@ func TestAddonArrives(t *testing.T) {
 			verb: plan.Create, out: report.Outcome{Err: errBoom, NotOwned: true}, none: true,
 			want: hubv1.AddonStatus{State: hubv1.AddonNotOwned, Message: "boom; it is left alone. Rename the add-on, or remove that object"},
 		},
-		"NoMirror": {
-			verb: plan.Create, out: report.Outcome{Err: errBoom, NoMirror: true}, none: true,
+		"NoCopy": {
+			verb: plan.Create, out: report.Outcome{Err: errBoom, NoCopy: true}, none: true,
 			want: hubv1.AddonStatus{State: hubv1.AddonWaitingForCluster, Message: "boom"},
 		},
 		"NotCreated": {

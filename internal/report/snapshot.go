@@ -75,11 +75,11 @@ type Outcome struct {
 	Applied int64
 	// Left says what an object that was orphaned leaves on the cluster, and why.
 	Left string
-	// Err is why the step failed. NotOwned is true if the reason is that the object is not the hub's, and NoMirror if
+	// Err is why the step failed. NotOwned is true if the reason is that the object is not the hub's, and NoCopy if
 	// Flux's credentials for the cluster are not beside the set yet. Passes is true if the next try may succeed, and Conflict if
 	// another writer has just changed the object, so that the next try comes at once.
-	Err                                  error
-	NotOwned, NoMirror, Passes, Conflict bool
+	Err                                error
+	NotOwned, NoCopy, Passes, Conflict bool
 }
 
 // Delivery is a delivery, with what the hub rendered and assembled for it.

@@ -98,7 +98,7 @@ func (w *World) checkBeside(write apiserver.Write) {
 func (w *World) checkCopies() {
 	copies := map[string]apiserver.Object{}
 	for _, o := range w.server.List(kinds["Secret"].GroupKind(), "") {
-		if apiserver.Label(o, hubv1.MirrorLabel) != identity.CopyMirror {
+		if apiserver.Label(o, hubv1.CopyLabel) != identity.ValuesCopy {
 			continue
 		}
 		name := fmt.Sprint(nested(o, "metadata", "namespace"), "/", nested(o, "metadata", "name"))

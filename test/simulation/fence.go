@@ -87,7 +87,7 @@ func (w *World) admit(a apiserver.Attempt) error {
 func denied(line string) bool {
 	f := strings.Fields(line)
 	switch f[0] {
-	case "forge", "forge-as", "unmirror":
+	case "forge", "forge-as", "uncopy":
 		return true
 	case "delete-all": // a namespace of sets has none of these kinds but what the hub has written
 		return slices.Contains([]string{"AddonDelivery", "HelmRelease", "Kustomization", "HelmChart", "Secret"}, f[1])

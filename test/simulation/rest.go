@@ -101,7 +101,7 @@ func (w *World) checkRest() {
 	w.checkDeletions()
 	w.checkDelivered()
 	w.checkLeft()
-	w.checkMirrors()
+	w.checkKubeconfigs()
 	w.checkCopies()
 	w.checkTeams()
 	w.checkStatuses()
@@ -110,7 +110,7 @@ func (w *World) checkRest() {
 func (w *World) checkDeletions() {
 	for _, gk := range w.server.Kinds() {
 		for _, o := range w.server.List(gk, "") {
-			if _, mirror := apiserver.Labels(o)[hubv1.MirrorLabel]; mirror && w.mirrorServes(o) {
+			if _, copied := apiserver.Labels(o)[hubv1.CopyLabel]; copied && w.copyServes(o) {
 				continue // one that somebody has deleted serves until Flux does not need it any more
 			}
 			if nested(o, "kind") == "ServiceAccount" && w.placeholderServes(o) {
@@ -132,25 +132,25 @@ func (w *World) unreachable(c *cluster) bool {
 	return w.there(c).gone || w.server.Get(w.there(c).secret()) == nil
 }
 
-// mirrorServes returns whether a Flux object uses a mirror.
-func (w *World) mirrorServes(mirror apiserver.Object) bool {
+// copyServes returns whether a Flux object uses a kubeconfig copy.
+func (w *World) copyServes(copied apiserver.Object) bool {
 	for k := range w.flux.due {
-		if k.Namespace == nested(mirror, "metadata", "namespace") && secretOf(w.server.Get(k)) == nested(mirror, "metadata", "name") {
+		if k.Namespace == nested(copied, "metadata", "namespace") && secretOf(w.server.Get(k)) == nested(copied, "metadata", "name") {
 			return true
 		}
 	}
 	return false
 }
 
-// nobodyKeeps returns whether all that uses a mirror is left to Flux.
-func (w *World) nobodyKeeps(c *cluster, mirror apiserver.Object) bool {
+// nobodyKeeps returns whether all that uses a kubeconfig copy is left to Flux.
+func (w *World) nobodyKeeps(c *cluster, copied apiserver.Object) bool {
 	for k := range w.flux.due {
-		if k.Namespace == nested(mirror, "metadata", "namespace") && secretOf(w.server.Get(k)) == nested(mirror, "metadata", "name") &&
+		if k.Namespace == nested(copied, "metadata", "namespace") && secretOf(w.server.Get(k)) == nested(copied, "metadata", "name") &&
 			!w.leftToFlux(c, k) {
 			return false
 		}
 	}
-	return w.mirrorServes(mirror)
+	return w.copyServes(copied)
 }
 
 // placeholderServes returns whether a Flux object acts as a ServiceAccount.
@@ -365,10 +365,10 @@ func (w *World) toldBy(c *cluster, work *workload, words ...string) bool {
 	return false
 }
 
-// checkMirrors: a mirror is as new as its source.
-func (w *World) checkMirrors() {
+// checkKubeconfigs: a kubeconfig copy is as new as its source.
+func (w *World) checkKubeconfigs() {
 	for _, o := range w.server.List(kinds["Secret"].GroupKind(), "") {
-		if label := apiserver.Label(o, hubv1.MirrorLabel); label == "" || label == identity.CopyMirror {
+		if label := apiserver.Label(o, hubv1.CopyLabel); label == "" || label == identity.ValuesCopy {
 			continue
 		}
 		key, _ := index.Registration(fmt.Sprint(nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation)))
@@ -381,7 +381,7 @@ func (w *World) checkMirrors() {
 		}
 		raw, _ := base64.StdEncoding.DecodeString(nested(o, "data", "value").(string))
 		if to, who, err := w.reach(string(raw)); err != nil || to != w.there(c) || who != w.teamOf(nested(o, "metadata", "namespace").(string)) {
-			w.violated("mirror", "the mirror %v/%v does not hold the kubeconfig that %s accepts", nested(o, "metadata", "namespace"),
+			w.violated("kubeconfigs", "the kubeconfig copy %v/%v does not hold the kubeconfig that %s accepts", nested(o, "metadata", "namespace"),
 				nested(o, "metadata", "name"), c.name)
 		}
 	}

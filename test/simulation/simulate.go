@@ -225,7 +225,7 @@ func (d *draw) further() string {
 	case 2, 3:
 		return "origin " + c
 	case 4:
-		return "unmirror " + c + " " + d.one("flux-system", "flux-system", "team")
+		return "uncopy " + c + " " + d.one("flux-system", "flux-system", "team")
 	case 5:
 		return "destroy " + c
 	}
@@ -315,7 +315,7 @@ func (d *draw) team() string {
 	case 14:
 		return "delete-all " + d.one("HelmRelease", "Kustomization", "AddonDelivery", "Secret") + " shop-team"
 	case 15:
-		return "unmirror " + c + " shop-team"
+		return "uncopy " + c + " shop-team"
 	case 16, 17:
 		return "tokens " + c + " " + d.one("given", "refused")
 	case 18:

@@ -224,7 +224,7 @@ func TestInvariantsFail(t *testing.T) {
 			w.checkRest()
 		}},
 		{"convergence", func(w *World) { delete(w.cluster("w2").workloads, "helm:hello/hello"); w.checkRest() }},
-		{"mirror", func(w *World) { w.cluster("w1").token++; w.checkRest() }},
+		{"kubeconfigs", func(w *World) { w.cluster("w1").token++; w.checkRest() }},
 		{"status", func(w *World) { delete(w.cluster("w1").workloads, "helm:hello/hello"); w.checkStatuses() }},
 		{"deletion", func(w *World) {
 			must(w.do("foreground Secret fleet w1"))
@@ -330,7 +330,7 @@ func TestInvariantsFail(t *testing.T) {
 		}},
 		{"lookup", func(w *World) {
 			must(cachedReader{Reader: w.hub.cache, world: w}.List(context.Background(), &metav1.PartialObjectMetadataList{
-				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}}, client.MatchingLabels{hubv1.MirrorLabel: "true"}))
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}}, client.MatchingLabels{hubv1.CopyLabel: "true"}))
 		}},
 		{"bounded", func(w *World) {
 			w.checkWrite(apiserver.Write{Key: keyOf("AddonSet", "flux-system", "base"), Changed: true, New: apiserver.Object{

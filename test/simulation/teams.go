@@ -224,10 +224,10 @@ func (w *World) withdrawnAt(o apiserver.Object) time.Time {
 func (w *World) checkTeams() {
 	for _, o := range w.server.List(kinds["Secret"].GroupKind(), "") {
 		t, c := w.teamOf(nested(o, "metadata", "namespace").(string)), w.registrationOf(o)
-		if t == nil || c == nil || apiserver.Label(o, hubv1.MirrorLabel) == "" || t.has(w.labelsOf(c)) || w.nobodyKeeps(c, o) || w.unheard(c) {
+		if t == nil || c == nil || apiserver.Label(o, hubv1.CopyLabel) == "" || t.has(w.labelsOf(c)) || w.nobodyKeeps(c, o) || w.unheard(c) {
 			continue
 		}
-		if w.server.Get(c.registration()) == nil && w.mirrorServes(o) {
+		if w.server.Get(c.registration()) == nil && w.copyServes(o) {
 			continue // nobody makes the registration again: nothing changes, and the deliveries say so
 		}
 		w.violated("teams", "Team %s does not have %s, and has the Secret %v", t.name, c.name, nested(o, "metadata", "name"))

@@ -280,7 +280,7 @@ func (w *World) noticed(write apiserver.Write) {
 	for _, c := range write.Verb + write.Key.String() {
 		w.trace = w.trace*1099511628211 ^ uint64(c)
 	}
-	if w.quiet && (write.New == nil || apiserver.Label(write.New, hubv1.MirrorLabel) != identity.TeamMirror) { // a token has to be renewed
+	if w.quiet && (write.New == nil || apiserver.Label(write.New, hubv1.CopyLabel) != identity.TeamCopy) { // a token has to be renewed
 		w.violated("steady", "the hub wrote in a steady state: %s %s by %s%s", write.Verb, write.Key, write.Actor,
 			difference(write.Old, write.New))
 	}

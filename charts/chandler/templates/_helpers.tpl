@@ -58,7 +58,7 @@ labels:
 - --registration-rules=/etc/chandler/rules/rules.yaml
 {{- end }}
 {{- with .Values.policies }}
-{{- if not (and .enabled .generated .mirrors .deliveries .registrations) }}
+{{- if not (and .enabled .generated .copies .deliveries .registrations) }}
 - --without-policies
 {{- end }}
 {{- end }}

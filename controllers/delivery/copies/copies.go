@@ -22,19 +22,19 @@ import (
 // Cluster is a cluster with the copies of kubeconfigs and of values that Flux needs for what is to be done there.
 type Cluster struct {
 	*planned.Cluster
-	// mirrored are the namespaces in which the mirror that Flux needs is in place.
-	mirrored map[string]bool
+	// inPlace are the namespaces in which the kubeconfig copy that Flux needs is in place.
+	inPlace map[string]bool
 	// kept is what the hub keeps for the cluster beside the sets, by kind; see keptBeside.
 	kept map[string][]metav1.PartialObjectMetadata
-	// unmirrored are those in which an object that is not the hub's has its name, which the error names.
-	unmirrored map[string]error
+	// foreign are those in which an object that is not the hub's has its name, which the error names.
+	foreign map[string]error
 	// uncopied says of copies of what lies beside the cluster why they could not be made.
 	uncopied map[plan.Key]error
 }
 
 // Begin begins to look after the copies of a cluster.
 func Begin(c *planned.Cluster) *Cluster {
-	return &Cluster{Cluster: c, mirrored: map[string]bool{}, uncopied: map[plan.Key]error{}}
+	return &Cluster{Cluster: c, inPlace: map[string]bool{}, uncopied: map[plan.Key]error{}}
 }
 
 // Keeper keeps the copies of kubeconfigs and of values that Flux reads.
@@ -47,19 +47,19 @@ type Keeper struct {
 	Documents *documents.Reader
 }
 
-// ErrNoMirror says that Flux cannot log in to the cluster from a namespace yet.
-var ErrNoMirror = errors.New("the mirror of the kubeconfig, or of the workload identity, is not in place yet")
+// ErrNoCopy says that Flux cannot log in to the cluster from a namespace yet.
+var ErrNoCopy = errors.New("the copy of the kubeconfig, or of the workload identity, is not in place yet")
 
-// NoMirror says why an object cannot be made yet: there is no mirror in its namespace.
-func (c *Cluster) NoMirror(namespace string) error {
-	if by := c.unmirrored[namespace]; by != nil {
-		return fmt.Errorf("%w: %s. Remove it", ErrNoMirror, by.Error()) // to be waited for, and no failure of an add-on
+// NoCopy says why an object cannot be made yet: there is no kubeconfig copy in its namespace.
+func (c *Cluster) NoCopy(namespace string) error {
+	if by := c.foreign[namespace]; by != nil {
+		return fmt.Errorf("%w: %s. Remove it", ErrNoCopy, by.Error()) // to be waited for, and no failure of an add-on
 	}
 	from := c.Reach[namespace]
 	if !from.ByTeam() {
-		return ErrNoMirror
+		return ErrNoCopy
 	}
-	return fmt.Errorf("%w: it gets a token of Team %s/%s when AddonSet %q is Ready here", ErrNoMirror, from.Team.Namespace, from.Team.Name,
+	return fmt.Errorf("%w: it gets a token of Team %s/%s when AddonSet %q is Ready here", ErrNoCopy, from.Team.Namespace, from.Team.Name,
 		team.SetName(from.Team.Name))
 }
 
@@ -69,5 +69,5 @@ func (c *Cluster) MayWrite(s plan.Step) bool {
 	if rights := c.Rights(s.Key.Namespace); s.Verb == plan.Create && rights != nil && rights.Leaving {
 		return false
 	}
-	return c.mirrored[s.Key.Namespace] || s.Verb != plan.Create && !c.Reach[s.Key.Namespace].ByTeam()
+	return c.inPlace[s.Key.Namespace] || s.Verb != plan.Create && !c.Reach[s.Key.Namespace].ByTeam()
 }

@@ -96,15 +96,15 @@ func copyOf(all map[plan.Key]*copied, kind, namespace, name string) *copied {
 func (r *Keeper) copiesOf(ctx context.Context, c *Cluster, steps []plan.Step) (map[plan.Key]*copied, error) {
 	all := map[plan.Key]*copied{}
 	for _, kind := range []string{observed.SecretKind, observed.ConfigMapKind} {
-		mirrors, err := r.keptBeside(ctx, c, kind)
+		kept, err := r.keptBeside(ctx, c, kind)
 		if err != nil {
 			return nil, err
 		}
-		for i := range mirrors {
-			m := &mirrors[i]
+		for i := range kept {
+			m := &kept[i]
 			original, delivery := m.Annotations[hubv1.CopyOfAnnotation], m.Annotations[hubv1.DeliveryAnnotation]
 			ours := m.Name == identity.Copy(r.Config.HubID, c.Key, delivery, kind, original) // no label alone makes it a copy
-			if m.Labels[hubv1.MirrorLabel] == identity.CopyMirror && ours {
+			if m.Labels[hubv1.CopyLabel] == identity.ValuesCopy && ours {
 				k := copyOf(all, kind, m.Namespace, m.Name)
 				k.there, k.original, k.delivery = m, original, delivery
 			}
@@ -212,7 +212,7 @@ func (r *Keeper) writeCopy(ctx context.Context, c *Cluster, k *copied, keys []st
 	u.SetName(k.name)
 	u.SetLabels(map[string]string{
 		"app.kubernetes.io/managed-by": "chandler",
-		hubv1.MirrorLabel:              identity.CopyMirror,
+		hubv1.CopyLabel:                identity.ValuesCopy,
 		hubv1.ClusterKeyLabel:          key,
 		hubv1.ClusterLabel:             identity.LabelValue(c.Key.Name),
 		fluxmeta.LabelKeyWatch:         fluxmeta.LabelValueWatchEnabled,
@@ -231,7 +231,7 @@ func (r *Keeper) writeCopy(ctx context.Context, c *Cluster, k *copied, keys []st
 	there := &metav1.PartialObjectMetadata{}
 	there.SetGroupVersionKind(u.GroupVersionKind())
 	err = r.Live.Get(ctx, client.ObjectKeyFromObject(u), there)
-	owned := there.Labels[hubv1.ClusterKeyLabel] == key && there.Labels[hubv1.MirrorLabel] == identity.CopyMirror
+	owned := there.Labels[hubv1.ClusterKeyLabel] == key && there.Labels[hubv1.CopyLabel] == identity.ValuesCopy
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("read %s %s/%s: %w", k.kind, k.namespace, k.name, err)

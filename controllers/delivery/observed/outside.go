@@ -57,8 +57,8 @@ func (r *Reader) wasTeams(ctx context.Context, c *Cluster, d *Delivery) (bool, e
 	if len(d.Status.Addons) == 0 {
 		return false, nil
 	}
-	there, err := r.MirrorThere(ctx, r.Client, c, SecretKind, d.Namespace)
-	was := there != nil && there.Labels[hubv1.MirrorLabel] == identity.TeamMirror
+	there, err := r.CopyThere(ctx, r.Client, c, SecretKind, d.Namespace)
+	was := there != nil && there.Labels[hubv1.CopyLabel] == identity.TeamCopy
 	c.wasTeam[d.Namespace] = c.wasTeam[d.Namespace] || was
 	return was, IgnoreNotOwned(err)
 }
@@ -98,7 +98,7 @@ func (l *Looks) keep(cluster types.NamespacedName, seen map[string]look) {
 	l.entries[cluster] = seen
 }
 
-// lookInto returns whether the mirror in a namespace holds what Flux reaches the cluster with. If that is not known
+// lookInto returns whether the kubeconfig copy in a namespace holds what Flux reaches the cluster with. If that is not known
 // yet, it returns that it may be so: nothing is made for the cluster then either.
 func (r *Reader) lookInto(ctx context.Context, c *Cluster, namespace string) (look, error) {
 	if c.Registration == nil || c.Registration.Status.Credential == nil {
@@ -108,7 +108,7 @@ func (r *Reader) lookInto(ctx context.Context, c *Cluster, namespace string) (lo
 		return look{}, nil // each user can write down how Flux is to log in
 	}
 	fingerprint := c.Registration.Status.Credential.Fingerprint
-	there, err := r.MirrorThere(ctx, r.Client, c, SecretKind, namespace)
+	there, err := r.CopyThere(ctx, r.Client, c, SecretKind, namespace)
 	if err != nil || there == nil || there.Annotations[hubv1.FingerprintAnnotation] != fingerprint {
 		return look{}, IgnoreNotOwned(err)
 	}
@@ -116,10 +116,10 @@ func (r *Reader) lookInto(ctx context.Context, c *Cluster, namespace string) (lo
 		seen.fingerprint == fingerprint {
 		return seen, nil
 	}
-	mirror := &corev1.Secret{}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(there), mirror); err != nil {
+	copied := &corev1.Secret{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(there), copied); err != nil {
 		return look{}, client.IgnoreNotFound(err)
 	}
-	config, err := kubeconfig.Parse(mirror.Data[render.MirrorKey], r.Config.RulesFor(c.Registration))
-	return look{mirror.UID, mirror.ResourceVersion, fingerprint, err == nil && config.Fingerprint() == fingerprint}, nil
+	config, err := kubeconfig.Parse(copied.Data[render.KubeconfigKey], r.Config.RulesFor(c.Registration))
+	return look{copied.UID, copied.ResourceVersion, fingerprint, err == nil && config.Fingerprint() == fingerprint}, nil
 }

@@ -52,12 +52,12 @@ func registered(t *testing.T) *hubv1.ClusterRegistration {
 	return reg
 }
 
-// TestLookInto: by the content alone a namespace has the cluster's kubeconfig. Everything else about a mirror anybody can write.
+// TestLookInto: by the content alone a namespace has the cluster's kubeconfig. Everything else about a kubeconfig copy anybody can write.
 func TestLookInto(t *testing.T) {
 	reg := registered(t)
-	mirror := func(token string, change func(*corev1.Secret)) *corev1.Secret {
-		s := &corev1.Secret{Data: map[string][]byte{render.MirrorKey: testKubeconfig(token)}, ObjectMeta: metav1.ObjectMeta{
-			Namespace: "was", Name: identity.Mirror("hub", testCluster), Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", testCluster)},
+	copied := func(token string, change func(*corev1.Secret)) *corev1.Secret {
+		s := &corev1.Secret{Data: map[string][]byte{render.KubeconfigKey: testKubeconfig(token)}, ObjectMeta: metav1.ObjectMeta{
+			Namespace: "was", Name: identity.KubeconfigCopy("hub", testCluster), Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", testCluster)},
 			Annotations: map[string]string{hubv1.FingerprintAnnotation: reg.Status.Credential.Fingerprint},
 		}}
 		if change != nil {
@@ -71,28 +71,28 @@ func TestLookInto(t *testing.T) {
 	byIdentity.Status.Credential.WorkloadIdentity = "aws"
 	for name, tc := range map[string]struct {
 		reg    *hubv1.ClusterRegistration
-		mirror *corev1.Secret
+		copied *corev1.Secret
 		want   bool
 	}{
-		"it has":                        {reg, mirror("t0", nil), true},
-		"rotated since":                 {reg, mirror("t-1", nil), false},
-		"no kubeconfig":                 {reg, mirror("", func(s *corev1.Secret) { s.Data = nil }), false},
-		"no mirror":                     {reg, mirror("t0", func(s *corev1.Secret) { s.Name = "another" }), false},
-		"not the hub's":                 {reg, mirror("t0", func(s *corev1.Secret) { s.Labels = nil }), false},
-		"of an older credential":        {reg, mirror("t0", func(s *corev1.Secret) { s.Annotations = nil }), false},
-		"by workload identity":          {byIdentity, mirror("t0", nil), false},
-		"nobody knows what it would be": {unread, mirror("t0", nil), true},
-		"not registered":                {nil, mirror("t0", nil), true},
+		"it has":                        {reg, copied("t0", nil), true},
+		"rotated since":                 {reg, copied("t-1", nil), false},
+		"no kubeconfig":                 {reg, copied("", func(s *corev1.Secret) { s.Data = nil }), false},
+		"no copy":                       {reg, copied("t0", func(s *corev1.Secret) { s.Name = "another" }), false},
+		"not the hub's":                 {reg, copied("t0", func(s *corev1.Secret) { s.Labels = nil }), false},
+		"of an older credential":        {reg, copied("t0", func(s *corev1.Secret) { s.Annotations = nil }), false},
+		"by workload identity":          {byIdentity, copied("t0", nil), false},
+		"nobody knows what it would be": {unread, copied("t0", nil), true},
+		"not registered":                {nil, copied("t0", nil), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := fake.NewClientBuilder().WithObjects(tc.mirror).Build()
+			api := fake.NewClientBuilder().WithObjects(tc.copied).Build()
 			c := &Cluster{Key: testCluster, Registration: tc.reg}
 			if got, err := reading(api).lookInto(t.Context(), c, "was"); err != nil || got.Acts != tc.want {
 				t.Errorf("it has it: %t (%v), want %t", got.Acts, err, tc.want)
 			}
 		})
 	}
-	r := reading(fake.NewClientBuilder().WithObjects(mirror("t0", nil)).Build())
+	r := reading(fake.NewClientBuilder().WithObjects(copied("t0", nil)).Build())
 	r.Live = interceptor.NewClient(fake.NewFakeClient(), interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return errors.New("overloaded")
 	}})

@@ -90,10 +90,10 @@ func (c *Cluster) Rightless(namespace string) string {
 		from.Team.Name)
 }
 
-// HasToken returns whether a mirror has the token with which Flux delivers a Team's sets to this very cluster now.
+// HasToken returns whether a kubeconfig copy has the token with which Flux delivers a Team's sets to this very cluster now.
 func (c *Cluster) HasToken(there *metav1.PartialObjectMetadata, namespace string) bool {
 	from, rights := c.Reach[namespace], c.Rights(namespace)
-	if there == nil || there.Labels[hubv1.MirrorLabel] != identity.TeamMirror || rights == nil || c.Registration == nil ||
+	if there == nil || there.Labels[hubv1.CopyLabel] != identity.TeamCopy || rights == nil || c.Registration == nil ||
 		there.Annotations[hubv1.FingerprintAnnotation] != credential.TeamFingerprint(c.Registration, from, rights.AddonDelivery) {
 		return false
 	}

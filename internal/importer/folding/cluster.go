@@ -106,7 +106,7 @@ func (c *clusters) of(namespace, secret, key string) *Cluster {
 	}
 	out.Name = out.Origin
 	if obj := c.origin(out.Kind, namespace, out.Origin); obj != nil {
-		out.Labels = origin.MirroredLabels(obj.GetLabels())
+		out.Labels = origin.CopiedLabels(obj.GetLabels())
 		out.marks = map[string]string{}
 		maps.Copy(out.marks, obj.GetAnnotations())
 		maps.Copy(out.marks, obj.GetLabels())

@@ -152,7 +152,7 @@ var Defects = []Defect{
 	{"rights-first", "A Team's rights go before what Flux needs them for", "teams", []Edit{
 		{"controllers/delivery/planned/scope.go", "\tif !c.BringsAny(o) {\n", "\tif o != nil {\n"},
 	}},
-	{"token-kept", "A Team keeps the token of a cluster that it has lost", "mirror", []Edit{
+	{"token-kept", "A Team keeps the token of a cluster that it has lost", "kubeconfigs", []Edit{
 		{"controllers/delivery/finish.go", "\tcase len(others) == 0:\n", "\tcase len(others) == 0 && !c.Reach[d.Namespace].ByTeam():\n"},
 		{"controllers/tokens/reconciler.go", "errs := []error{r.dropUnused(ctx, reg, namespaces)}", "errs := []error{nil}"},
 	}},

@@ -35,44 +35,46 @@ func configOf(t *testing.T, raw []byte) *kubeconfig.Config {
 	return config
 }
 
-// mirrorOf returns the mirror that hub "hub" has in a namespace: it holds one kubeconfig, and its annotation says that it holds another one, or
+// kubeconfigOf returns the copy that hub "hub" has in a namespace: it holds one kubeconfig, and its annotation says that it holds another one, or
 // the same.
-func mirrorOf(t *testing.T, of types.NamespacedName, namespace string, raw, says []byte) *corev1.Secret {
+func kubeconfigOf(t *testing.T, of types.NamespacedName, namespace string, raw, says []byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: identity.Mirror("hub", of),
-			Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", of), hubv1.MirrorLabel: "true"},
+			Namespace: namespace, Name: identity.KubeconfigCopy("hub", of),
+			Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", of), hubv1.CopyLabel: "true"},
 			Annotations: map[string]string{hubv1.FingerprintAnnotation: configOf(t, says).Fingerprint()},
 		},
-		Data: map[string][]byte{render.MirrorKey: raw},
+		Data: map[string][]byte{render.KubeconfigKey: raw},
 	}
 }
 
-// TestFromMirror: what is in use counts first, then what Flux had before for the same server. What somebody else put there does not count.
-func TestFromMirror(t *testing.T) {
+// TestFromCopy: what is in use counts first, then what Flux had before for the same server. What somebody else put there does not count.
+func TestFromCopy(t *testing.T) {
 	current := kubeConfigFor("https://192.0.2.1:6443")
 	older := []byte(strings.Replace(string(current), "c29tZS1vcGFxdWUtdG9rZW4", "YW5vdGhlci10b2tlbg", 1))
 	elsewhere := kubeConfigFor("https://192.0.2.2:6443")
 	of := types.NamespacedName{Namespace: "tenants", Name: "one"}
 	config := &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system"}}, Rules: lenient}
-	mirror := func(namespace string, raw, says []byte) *corev1.Secret { return mirrorOf(t, of, namespace, raw, says) }
-	renamed := mirror("tenants", current, current)
+	copied := func(namespace string, raw, says []byte) *corev1.Secret {
+		return kubeconfigOf(t, of, namespace, raw, says)
+	}
+	renamed := copied("tenants", current, current)
 	renamed.Name = "mine"
 	for name, tc := range map[string]struct {
-		mirrors []*corev1.Secret
-		want    []byte
+		copies []*corev1.Secret
+		want   []byte
 	}{
 		"None":             {nil, nil},
-		"InUse":            {[]*corev1.Secret{mirror("flux-system", older, older), mirror("tenants", current, current)}, current},
-		"TheOneBefore":     {[]*corev1.Secret{mirror("tenants", older, older)}, older},
-		"AnotherServer":    {[]*corev1.Secret{mirror("tenants", elsewhere, elsewhere)}, nil},
-		"ItSaysOtherwise":  {[]*corev1.Secret{mirror("tenants", older, current)}, nil},
-		"OutOfReach":       {[]*corev1.Secret{mirror("others", current, current)}, nil},
+		"InUse":            {[]*corev1.Secret{copied("flux-system", older, older), copied("tenants", current, current)}, current},
+		"TheOneBefore":     {[]*corev1.Secret{copied("tenants", older, older)}, older},
+		"AnotherServer":    {[]*corev1.Secret{copied("tenants", elsewhere, elsewhere)}, nil},
+		"ItSaysOtherwise":  {[]*corev1.Secret{copied("tenants", older, current)}, nil},
+		"OutOfReach":       {[]*corev1.Secret{copied("others", current, current)}, nil},
 		"UnderAnotherName": {[]*corev1.Secret{renamed}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New()))
-			for _, m := range tc.mirrors {
+			for _, m := range tc.copies {
 				b = b.WithObjects(m)
 			}
 			api := b.Build()
@@ -83,7 +85,7 @@ func TestFromMirror(t *testing.T) {
 				SecretName: "one", FromSpec: true, Key: "value", Fingerprint: inUse.Fingerprint(), TargetFingerprint: inUse.TargetFingerprint(),
 			}
 			got := ""
-			found := r.fromMirror(t.Context(), reg, resolution{})
+			found := r.fromCopy(t.Context(), reg, resolution{})
 			for _, c := range found.candidates {
 				got = c.config.Fingerprint()
 			}
@@ -101,14 +103,14 @@ func TestFromMirror(t *testing.T) {
 	}
 }
 
-// TestAMirrorThatCannotBeRead: the Secret of a cluster is gone, and the API server does not answer when a hub that has just started reads the
-// mirror. It reads it again: no event tells when it can, and nobody would probe the cluster.
-func TestAMirrorThatCannotBeRead(t *testing.T) {
+// TestACopyThatCannotBeRead: the Secret of a cluster is gone, and the API server does not answer when a hub that has just started reads the
+// copy. It reads it again: no event tells when it can, and nobody would probe the cluster.
+func TestACopyThatCannotBeRead(t *testing.T) {
 	f := newForgetful(t)
 	key := types.NamespacedName{Namespace: "tenant", Name: "one"}
 	inUse := configOf(t, kubeConfigFor("https://192.0.2.1:6443"))
 	raw := kubeConfigFor("https://192.0.2.1:6443")
-	f.must(f.api.Create(t.Context(), mirrorOf(t, key, "flux-system", raw, raw)))
+	f.must(f.api.Create(t.Context(), kubeconfigOf(t, key, "flux-system", raw, raw)))
 	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name,
 		Finalizers: []string{hubv1.RegistrationFinalizer}}}
 	reg.Spec.KubeConfig = &hubv1.KubeConfigSource{SecretRef: &hubv1.SecretKeyReference{Name: "gone"}}
@@ -131,7 +133,7 @@ func TestAMirrorThatCannotBeRead(t *testing.T) {
 		return err != nil || result.Requeue //nolint:staticcheck // SA1019: what apply.Retried returns
 	}
 	if !look() {
-		t.Error("the mirror could not be read, and it does not try again")
+		t.Error("the copy could not be read, and it does not try again")
 	}
 	if down = false; look() || len(f.probed.of(key)) != 1 {
 		t.Errorf("it probes %v", f.probed.of(key))

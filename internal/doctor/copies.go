@@ -10,10 +10,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-const mirrorRemedy = "a reader of Secrets there has the fleet (docs/security.md): take the right away, or give it for other " +
+const copiesRemedy = "a reader of Secrets there has the fleet (docs/security.md): take the right away, or give it for other " +
 	"namespaces only"
 
-func mirrorsSummary(f *Facts) string {
+func copiesSummary(f *Facts) string {
 	return "who may read Secrets in " + list(f.PlatformNamespaces)
 }
 
@@ -53,20 +53,20 @@ func (r *Reader) text() string {
 	return fmt.Sprintf("%s in %s (%s)", subject(r.Subject), r.where(), r.Binding)
 }
 
-// mirrorsOpen finds platform namespaces whose Secrets a crowd may read.
-func mirrorsOpen(f *Facts) []Finding {
+// copiesOpen finds platform namespaces whose Secrets a crowd may read.
+func copiesOpen(f *Facts) []Finding {
 	var o Objects
 	for i := range f.Access.Readers {
 		if r := &f.Access.Readers[i]; f.crowd(r.Subject) {
 			o.Add(r.text())
 		}
 	}
-	return some(o, Finding{Severity: Error, Code: "MirrorsOpen", What: "whole groups of accounts may read the kubeconfigs of the fleet",
-		Remedy: mirrorRemedy})
+	return some(o, Finding{Severity: Error, Code: "CopiesOpen", What: "whole groups of accounts may read the kubeconfigs of the fleet",
+		Remedy: copiesRemedy})
 }
 
-// mirrorsRead finds others than Kubernetes, Flux, the hub and administrators who may read the mirrors.
-func mirrorsRead(f *Facts) []Finding {
+// copiesRead finds others than Kubernetes, Flux, the hub and administrators who may read the kubeconfig copies.
+func copiesRead(f *Facts) []Finding {
 	var o Objects
 	seen := map[string]bool{}
 	for i := range f.Access.Readers {
@@ -79,6 +79,6 @@ func mirrorsRead(f *Facts) []Finding {
 		seen[r.text()] = true
 		o.Add(r.text())
 	}
-	return some(o, Finding{Severity: Warning, Code: "MirrorsReadable",
-		What: "others than Flux, the hub and administrators may read the kubeconfigs of the fleet", Remedy: mirrorRemedy})
+	return some(o, Finding{Severity: Warning, Code: "CopiesReadable",
+		What: "others than Flux, the hub and administrators may read the kubeconfigs of the fleet", Remedy: copiesRemedy})
 }

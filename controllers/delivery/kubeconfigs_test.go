@@ -21,10 +21,10 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// mirrorOf returns the mirror of the cluster's kubeconfig, nil if it does not exist.
-func (m *fixture) mirrorOf(cluster types.NamespacedName) *corev1.Secret {
+// kubeconfigOf returns the copy of the cluster's kubeconfig, nil if it does not exist.
+func (m *fixture) kubeconfigOf(cluster types.NamespacedName) *corev1.Secret {
 	s := &corev1.Secret{}
-	if err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: "flux-system", Name: identity.Mirror("hub", cluster)}, s); err != nil {
+	if err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: "flux-system", Name: identity.KubeconfigCopy("hub", cluster)}, s); err != nil {
 		m.must(client.IgnoreNotFound(err))
 		return nil
 	}
@@ -41,25 +41,25 @@ func (m *fixture) rotate(cluster types.NamespacedName, token string) {
 	})
 }
 
-// A mirror that somebody deletes stays under its finalizer while Flux needs it, and gets the new credentials after a rotation. When nothing
+// A kubeconfig copy that somebody deletes stays under its finalizer while Flux needs it, and gets the new credentials after a rotation. When nothing
 // needs it any more, it goes.
-func TestMirrorThatIsBeingDeleted(t *testing.T) {
+func TestCopyThatIsBeingDeleted(t *testing.T) {
 	for name, foreign := range map[string][]string{"Deleted": nil, "AndHeldBySomebodyElse": {"example.org/theirs"}} {
 		t.Run(name, func(t *testing.T) {
 			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
 			m.settle()
-			mirror := m.mirrorOf(testCluster)
+			copied := m.kubeconfigOf(testCluster)
 			m.quietly(func() {
-				mirror.Finalizers = append(mirror.Finalizers, foreign...)
-				m.must(m.api.Update(t.Context(), mirror))
-				m.must(m.api.Delete(t.Context(), mirror))
+				copied.Finalizers = append(copied.Finalizers, foreign...)
+				m.must(m.api.Update(t.Context(), copied))
+				m.must(m.api.Delete(t.Context(), copied))
 			})
 			m.settle()
 			m.rotate(testCluster, "t1")
 			m.settle()
-			got := m.mirrorOf(testCluster)
-			if got == nil || !bytes.Contains(got.Data[render.MirrorKey], []byte("t1")) {
-				t.Fatalf("after the rotation the mirror is %v", got)
+			got := m.kubeconfigOf(testCluster)
+			if got == nil || !bytes.Contains(got.Data[render.KubeconfigKey], []byte("t1")) {
+				t.Fatalf("after the rotation the copy is %v", got)
 			}
 			if len(m.uninstalled)+len(m.released) > 0 {
 				t.Errorf("uninstalled %v, orphaned %v", m.uninstalled, m.released)
@@ -71,8 +71,8 @@ func TestMirrorThatIsBeingDeleted(t *testing.T) {
 			}
 			m.withdraw(testCluster, testSet)
 			m.settle()
-			if got := m.mirrorOf(testCluster); m.delivery(testCluster, testSet) != nil || len(m.uninstalled) != 1 || got != nil && len(got.Finalizers) != len(foreign) {
-				t.Errorf("uninstalled %v; the mirror is %v", m.uninstalled, got)
+			if got := m.kubeconfigOf(testCluster); m.delivery(testCluster, testSet) != nil || len(m.uninstalled) != 1 || got != nil && len(got.Finalizers) != len(foreign) {
+				t.Errorf("uninstalled %v; the copy is %v", m.uninstalled, got)
 			}
 		})
 	}
@@ -81,32 +81,32 @@ func TestMirrorThatIsBeingDeleted(t *testing.T) {
 	t.Run("WithoutOurFinalizer", func(t *testing.T) {
 		m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
 		m.settle()
-		mirror := m.mirrorOf(testCluster)
+		copied := m.kubeconfigOf(testCluster)
 		m.quietly(func() {
-			mirror.Finalizers = []string{"example.org/theirs"}
-			m.must(m.api.Update(t.Context(), mirror))
-			m.must(m.api.Delete(t.Context(), mirror))
+			copied.Finalizers = []string{"example.org/theirs"}
+			m.must(m.api.Update(t.Context(), copied))
+			m.must(m.api.Delete(t.Context(), copied))
 		})
 		m.rotate(testCluster, "t1")
 		m.settle()
-		if got := m.mirrorOf(testCluster); !bytes.Contains(got.Data[render.MirrorKey], []byte("t1")) || len(got.Finalizers) != 1 {
-			t.Fatalf("after the rotation the mirror is %v", got)
+		if got := m.kubeconfigOf(testCluster); !bytes.Contains(got.Data[render.KubeconfigKey], []byte("t1")) || len(got.Finalizers) != 1 {
+			t.Fatalf("after the rotation the copy is %v", got)
 		}
 		m.quietly(func() {
-			mirror = m.mirrorOf(testCluster)
-			mirror.Finalizers = nil
-			m.must(m.api.Update(t.Context(), mirror))
+			copied = m.kubeconfigOf(testCluster)
+			copied.Finalizers = nil
+			m.must(m.api.Update(t.Context(), copied))
 		})
 		m.settle()
-		if got := m.mirrorOf(testCluster); got == nil || got.DeletionTimestamp != nil {
+		if got := m.kubeconfigOf(testCluster); got == nil || got.DeletionTimestamp != nil {
 			t.Errorf("it is not made again: %v", got)
 		}
 	})
 }
 
-// TestMirrorOfAReplacedCluster: what was made for the cluster before goes, also of a set that has no delivery any more. The last delivery waits for
-// it, and takes the mirror along.
-func TestMirrorOfAReplacedCluster(t *testing.T) {
+// TestCopyOfAReplacedCluster: what was made for the cluster before goes, also of a set that has no delivery any more. The last delivery waits for
+// it, and takes the copy along.
+func TestCopyOfAReplacedCluster(t *testing.T) {
 	objects := append(addonsOf(testSet, "1", releaseAddon("app")), addonsOf("extra", "1", releaseAddon("logs"))...)
 	m := newFixture(t, append(objects, registered(testCluster, "c1"), kubeconfigSecret(testCluster, "t0"),
 		deliveredTo(testCluster, testSet, "1"), deliveredTo(testCluster, "extra", "1"))...)
@@ -125,19 +125,19 @@ func TestMirrorOfAReplacedCluster(t *testing.T) {
 	m.must(m.reconcile(testCluster))
 	finalizers(m.object(testCluster, "app"), "slow") // Flux has much to do
 	m.settle()
-	if m.object(testCluster, "logs") != nil || m.delivery(testCluster, "extra") == nil || m.mirrorOf(testCluster) == nil {
+	if m.object(testCluster, "logs") != nil || m.delivery(testCluster, "extra") == nil || m.kubeconfigOf(testCluster) == nil {
 		t.Fatalf("before the last object is gone: %v", m.objects())
 	}
 	finalizers(m.object(testCluster, "app"))
 	m.settle()
-	if m.delivery(testCluster, "extra") != nil || m.mirrorOf(testCluster) != nil {
-		t.Error("the mirror has been left")
+	if m.delivery(testCluster, "extra") != nil || m.kubeconfigOf(testCluster) != nil {
+		t.Error("the copy has been left")
 	}
 }
 
-// TestMirrorGoesOnce: the mirror goes with the last object that Flux works on. It is not made again for one that has gone and that the
+// TestCopyGoesOnce: the kubeconfig copy goes with the last object that Flux works on. It is not made again for one that has gone and that the
 // cache still has.
-func TestMirrorGoesOnce(t *testing.T) {
+func TestCopyGoesOnce(t *testing.T) {
 	for name, change := range map[string]func(m *fixture, c *cluster){
 		"CacheIsStale": func(m *fixture, _ *cluster) {
 			m.quietly(func() { m.must(m.api.Delete(t.Context(), m.object(testCluster, "app"))) })
@@ -153,24 +153,24 @@ func TestMirrorGoesOnce(t *testing.T) {
 			c := newCluster(planned.Begin(seen))
 			change(m, c)
 			m.quietly(func() {
-				mirror := m.mirrorOf(testCluster)
-				mirror.Finalizers = nil
-				m.must(m.api.Update(t.Context(), mirror))
-				m.must(m.api.Delete(t.Context(), mirror))
+				copied := m.kubeconfigOf(testCluster)
+				copied.Finalizers = nil
+				m.must(m.api.Update(t.Context(), copied))
+				m.must(m.api.Delete(t.Context(), copied))
 			})
 			m.must(m.r.keeper().Kubeconfigs(t.Context(), c.Cluster))
-			if m.mirrorOf(testCluster) != nil {
-				t.Error("the mirror is made again")
+			if m.kubeconfigOf(testCluster) != nil {
+				t.Error("the copy is made again")
 			}
 		})
 	}
 }
 
-// TestMirrorChanges: the controller looks at a mirror that a user edits or deletes, and at no other Secret.
-func TestMirrorChanges(t *testing.T) {
+// TestCopyChanges: the controller looks at a kubeconfig copy that a user edits or deletes, and at no other Secret.
+func TestCopyChanges(t *testing.T) {
 	secret := func(change func(*metav1.PartialObjectMetadata)) client.Object {
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-			Labels: map[string]string{hubv1.MirrorLabel: "true"}, Annotations: map[string]string{hubv1.FingerprintAnnotation: "a"},
+			Labels: map[string]string{hubv1.CopyLabel: "true"}, Annotations: map[string]string{hubv1.FingerprintAnnotation: "a"},
 		}}
 		if change != nil {
 			change(o)
@@ -184,20 +184,20 @@ func TestMirrorChanges(t *testing.T) {
 		"Same":    {nil, false},
 		"Edited":  {func(o *metav1.PartialObjectMetadata) { o.Annotations = nil }, true},
 		"Deleted": {func(o *metav1.PartialObjectMetadata) { o.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, true},
-		"NoMirror": {func(o *metav1.PartialObjectMetadata) {
+		"NoCopy": {func(o *metav1.PartialObjectMetadata) {
 			o.Labels, o.DeletionTimestamp = nil, &metav1.Time{Time: time.Now()}
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := mirrorChanges().Update(event.UpdateEvent{ObjectOld: secret(nil), ObjectNew: secret(tc.change)}); got != tc.want {
+			if got := copyChanges().Update(event.UpdateEvent{ObjectOld: secret(nil), ObjectNew: secret(tc.change)}); got != tc.want {
 				t.Errorf("it is looked at: %t", got)
 			}
 		})
 	}
 }
 
-// A mirror goes as well if its cluster has no registration and no delivery any more, unless a Flux object uses it.
-func TestMirrorThatNobodyNeeds(t *testing.T) {
+// A kubeconfig copy goes as well if its cluster has no registration and no delivery any more, unless a Flux object uses it.
+func TestCopyThatNobodyNeeds(t *testing.T) {
 	for name, objectStays := range map[string]bool{"NothingIsLeft": false, "AFluxObjectIsLeft": true} {
 		t.Run(name, func(t *testing.T) {
 			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
@@ -216,21 +216,21 @@ func TestMirrorThatNobodyNeeds(t *testing.T) {
 				}
 			})
 			m.must(m.reconcile(testCluster))
-			if got := m.mirrorOf(testCluster); (got != nil) != objectStays {
-				t.Errorf("the mirror is there: %t", got != nil)
+			if got := m.kubeconfigOf(testCluster); (got != nil) != objectStays {
+				t.Errorf("the copy is there: %t", got != nil)
 			}
 		})
 	}
 }
 
-// TestMirrorsThatNobodyNeeds: a copy of the kubeconfig goes from a namespace in which no delivery is left, also if there is one in another
+// TestCopiesThatNobodyNeeds: a copy of the kubeconfig goes from a namespace in which no delivery is left, also if there is one in another
 // namespace. A Team's stays beside others: the tokens controller, which has made it, decides.
-func TestMirrorsThatNobodyNeeds(t *testing.T) {
+func TestCopiesThatNobodyNeeds(t *testing.T) {
 	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
 	m.settle()
-	for namespace, kind := range map[string]string{testCluster.Namespace: "true", teamNamespace: identity.TeamMirror} {
-		left := m.mirrorOf(testCluster)
-		left.Namespace, left.UID, left.ResourceVersion, left.Labels[hubv1.MirrorLabel] = namespace, "", "", kind
+	for namespace, kind := range map[string]string{testCluster.Namespace: "true", teamNamespace: identity.TeamCopy} {
+		left := m.kubeconfigOf(testCluster)
+		left.Namespace, left.UID, left.ResourceVersion, left.Labels[hubv1.CopyLabel] = namespace, "", "", kind
 		m.quietly(func() { m.must(m.api.Create(t.Context(), left)) })
 	}
 	m.settle(testCluster)

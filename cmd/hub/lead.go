@@ -47,14 +47,19 @@ type lock struct {
 }
 
 // errNoLease is the error of a write that was not sent.
-var errNoLease = errors.New("nothing is written: this hub has not renewed its Lease for so long that another one may lead")
+var errNoLease = errors.New("nothing is written: this hub does not have its Lease, or has not renewed it for so long that another one " +
+	"may lead")
 
-// onlyLeading sends a write only while this process has its Lease. A process that stood still, in a virtual machine that was suspended, goes
-// on before it knows that another one leads, and would undo what that one has done. Requests that change nothing pass.
+// onlyLeading sends a write only while this process has its Lease. A process that stood still, in a virtual machine that was suspended,
+// goes on before it knows that another one leads, and would undo what that one has done. Requests that change nothing pass.
 func onlyLeading(led *tenure.Tenure, now func() time.Time) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
-			if req.Method == http.MethodGet || led.Holds(now()) {
+			switch req.Method {
+			case http.MethodGet, http.MethodHead, http.MethodOptions:
+				return next.RoundTrip(req)
+			}
+			if led.Holds(now()) {
 				return next.RoundTrip(req)
 			}
 			if req.Body != nil {
@@ -67,7 +72,8 @@ func onlyLeading(led *tenure.Tenure, now func() time.Time) func(http.RoundTrippe
 
 func newLock(config *rest.Config, installation string, led *tenure.Tenure) (*lock, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
-	config.Timeout = renewDeadline / 2
+	// Two renewals that take that long, and the pause between them, are shorter than what a leader goes on without one.
+	config.Timeout = renewDeadline * 2 / 5
 	c, err := coordinationv1client.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for Leases: %w", err)
@@ -98,6 +104,9 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 		other = ""
 	}
 	l.wait(other)
+	if record.HolderIdentity != l.identity {
+		l.led.Lose()
+	}
 	if other != "" {
 		record.HolderIdentity, record.LeaseDurationSeconds = "the hub in namespace "+other, int(hubconfig.Silence/time.Second)
 	}

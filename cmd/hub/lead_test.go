@@ -60,12 +60,18 @@ func TestLease(t *testing.T) {
 	}
 	sees(standby, "a", 15, "")
 	sees(second, "the hub in namespace one", 3600, "the hub in namespace two does nothing: another one is installed on this management cluster, in namespace one")
+	if sees(first, "a", 15, ""); !first.led.Holds(time.Now()) {
+		t.Error("the first hub has its Lease, and does not know it")
+	}
 	must(first.Update(t.Context(), released))
 	sees(standby, "", 1, "")
 	sees(second, "the hub in namespace one", 3600, "kubectl -n kube-system delete lease hub.chandler.dev")
 	must(second.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "c", LeaseDurationSeconds: 15})) // an hour later
 	sees(second, "c", 15, "")
 	sees(standby, "the hub in namespace two", 3600, "in namespace two")
+	if sees(first, "the hub in namespace two", 3600, "in namespace two"); first.led.Holds(time.Now()) {
+		t.Error("another hub has the Lease, and the first one writes on")
+	}
 }
 
 // TestOnlyLeading: what this process writes reaches the API server only while it has its Lease; it may always read.
@@ -80,6 +86,7 @@ func TestOnlyLeading(t *testing.T) {
 		"ALeaderReads":          {http.MethodGet, 2 * time.Second, true},
 		"OneThatStoodStill":     {http.MethodPatch, renewDeadline, false},
 		"OneThatStoodStillRead": {http.MethodGet, renewDeadline, true},
+		"AHubThatBegins":        {http.MethodHead, -1, true}, // which asks whether the API server has priority and fairness
 		"AStandby":              {http.MethodPost, -1, false},
 		"AStandbyReads":         {http.MethodGet, -1, true},
 	} {

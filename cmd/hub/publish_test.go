@@ -29,7 +29,7 @@ func TestPublish(t *testing.T) {
 		id     string
 		writes int
 	}{{"east", 1}, {"east", 1}, {"west", 2}} {
-		p := &publisher{c, c, "hub", (&hubconfig.Shared{HubID: step.id}).Published()}
+		p := &publisher{client: c, live: c, namespace: "hub", data: (&hubconfig.Shared{HubID: step.id}).Published()}
 		if err := p.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}

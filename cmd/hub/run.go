@@ -85,13 +85,13 @@ func (o *options) run(ctx context.Context) error {
 	if config.Rules.ServiceCIDRs, err = serviceCIDRs(ctx, mgr.GetAPIReader()); err != nil {
 		return err
 	}
-	if err := o.learnShards(ctx, mgr, config); err != nil {
+	if err := o.learnShards(ctx, mgr, config, func() bool { return led.Holds(time.Now()) }); err != nil {
 		return err
 	}
 	if err := controllers.AddToManager(ctx, mgr, config, led); err != nil {
 		return err
 	}
-	if err := mgr.Add(&publisher{mgr.GetClient(), mgr.GetAPIReader(), o.namespace, config.Published()}); err != nil {
+	if err := mgr.Add(newPublisher(mgr, o.namespace, config)); err != nil {
 		return err
 	}
 	if o.ChartAddress != "0" {

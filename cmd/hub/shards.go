@@ -29,7 +29,8 @@ import (
 
 // The hub learns the shards of Flux when it starts, and starts again when they are others: clusters move between shards by a write to each
 // of their Flux objects, which is nothing to do while a Deployment is replaced. So another answer counts when it has lasted, also across
-// starts: a hub goes on with the shards that are published, and publishes others before it starts again.
+// starts: a hub goes on with the shards that are published. The leader publishes others, and each process starts again that has not learned
+// what is published.
 
 // settledShards is for how long Flux's controllers have to serve other shards before the hub moves clusters.
 const settledShards = 5 * time.Minute
@@ -41,6 +42,7 @@ const lookForShards = time.Minute
 type shards struct {
 	client client.Client
 	live   client.Reader
+	leads  func() bool
 	// flux and hub are the namespaces of Flux and of the hub.
 	flux, hub string
 	// known are those that this process gives to clusters, beside those of tenants.
@@ -51,11 +53,11 @@ type shards struct {
 }
 
 // learnShards has the hub learn the shards of Flux, if no flag names them.
-func (o *options) learnShards(ctx context.Context, mgr manager.Manager, config *hubconfig.Config) (err error) {
+func (o *options) learnShards(ctx context.Context, mgr manager.Manager, config *hubconfig.Config, leads func() bool) (err error) {
 	if !config.LearnShards {
 		return nil
 	}
-	s := &shards{client: mgr.GetClient(), live: mgr.GetAPIReader(), flux: o.FluxNamespace, hub: o.namespace}
+	s := &shards{client: mgr.GetClient(), live: mgr.GetAPIReader(), leads: leads, flux: o.FluxNamespace, hub: o.namespace}
 	if config.FluxShards, err = s.learn(ctx, config.FluxTenantShards); err != nil {
 		return err
 	}
@@ -65,17 +67,25 @@ func (o *options) learnShards(ctx context.Context, mgr manager.Manager, config *
 // learn returns the shards to give to clusters: those that an earlier process has published, or else those that Flux serves now.
 func (s *shards) learn(ctx context.Context, tenants []string) ([]string, error) {
 	s.tenants = tenants
-	published := &corev1.ConfigMap{}
-	err := s.live.Get(ctx, client.ObjectKey{Namespace: s.hub, Name: hubconfig.ConfigMapName}, published)
-	if err == nil {
-		s.known = strings.FieldsFunc(published.Data[hubconfig.FlagFluxShards], func(r rune) bool { return r == ',' })
-		return s.known, nil
+	published, there, err := s.published(ctx)
+	if !there && err == nil {
+		published, err = s.served(ctx)
 	}
-	if !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", s.hub, hubconfig.ConfigMapName, err)
-	}
-	s.known, err = s.served(ctx)
+	s.known = published
 	return s.known, err
+}
+
+// published returns the shards that a process has published, and whether there is what it publishes in.
+func (s *shards) published(ctx context.Context) (shards []string, there bool, err error) {
+	published := &corev1.ConfigMap{}
+	err = s.live.Get(ctx, client.ObjectKey{Namespace: s.hub, Name: hubconfig.ConfigMapName}, published)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, fmt.Errorf("read ConfigMap %s/%s: %w", s.hub, hubconfig.ConfigMapName, err)
+	}
+	return strings.FieldsFunc(published.Data[hubconfig.FlagFluxShards], func(r rune) bool { return r == ',' }), true, nil
 }
 
 // served returns the shards that both of Flux's controllers serve which apply add-ons.
@@ -115,7 +125,8 @@ func selectorIn(args []string) string {
 // NeedLeaderElection lets each process look: a standby has to know the same shards.
 func (s *shards) NeedLeaderElection() bool { return false }
 
-// Start implements manager.Runnable. It ends the process when Flux has served other shards for a while.
+// Start implements manager.Runnable. It ends the process when other shards are published, or when it leads and Flux has served others for
+// a while.
 func (s *shards) Start(ctx context.Context) error {
 	ticker := time.NewTicker(lookForShards)
 	defer ticker.Stop()
@@ -133,8 +144,15 @@ func (s *shards) Start(ctx context.Context) error {
 	}
 }
 
-// look asks which shards Flux serves. It returns errShards if they have been others for a while.
+// look asks which shards are published, and which Flux serves. It returns errShards if this process is to start again with others.
 func (s *shards) look(ctx context.Context, now time.Time) error {
+	published, there, err := s.published(ctx)
+	if err != nil {
+		return err
+	}
+	if there && !slices.Equal(published, s.known) {
+		return errShards{s.known, published}
+	}
 	served, err := s.served(ctx)
 	switch {
 	case err != nil:
@@ -145,7 +163,7 @@ func (s *shards) look(ctx context.Context, now time.Time) error {
 	case s.since.IsZero() || !slices.Equal(served, s.others):
 		s.others, s.since = served, now
 		return nil
-	case now.Sub(s.since) < settledShards:
+	case now.Sub(s.since) < settledShards || !s.leads():
 		return nil
 	}
 	if err := s.publish(ctx, served); err != nil {

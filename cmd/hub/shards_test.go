@@ -77,15 +77,19 @@ func TestLearnShards(t *testing.T) {
 // does not count.
 func TestShardsChange(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(append(fluxOf("flux-system", "a"), published("a"))...).Build()
-	s, now := &shards{client: c, live: c, flux: "flux-system", hub: "hub"}, time.Now()
-	if _, err := s.learn(t.Context(), nil); err != nil {
-		t.Fatal(err)
+	of := func(leads bool) *shards {
+		s := &shards{client: c, live: c, leads: func() bool { return leads }, flux: "flux-system", hub: "hub"}
+		if _, err := s.learn(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		return s
 	}
+	s, standby, now := of(true), of(false), time.Now()
 	looks := func(minutes int) {
 		t.Helper()
 		for range minutes {
 			now = now.Add(time.Minute)
-			if err := s.look(t.Context(), now); err != nil {
+			if err := errors.Join(s.look(t.Context(), now), standby.look(t.Context(), now)); err != nil {
 				t.Fatalf("too soon: %v", err)
 			}
 		}
@@ -105,11 +109,21 @@ func TestShardsChange(t *testing.T) {
 	looks(1)
 	second(comes)
 	looks(5)
+	if err := standby.look(t.Context(), now.Add(time.Minute)); err != nil {
+		t.Errorf("the standby publishes others, or ends: %v", err)
+	}
 	if other := (errShards{}); !errors.As(s.look(t.Context(), now.Add(time.Minute)), &other) || !slices.Equal(other.now, []string{"a", "b"}) {
 		t.Errorf("it goes on, or ends with %+v", other)
 	}
-	next := &shards{client: c, live: c, flux: "flux-system", hub: "hub"}
-	if got, err := next.learn(t.Context(), nil); err != nil || !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("the next process learns %q, %v", got, err)
+	// The standby leads before it has looked again: what it publishes does not undo that, and it starts again as well.
+	p := &publisher{client: c, live: c, namespace: "hub", data: map[string]string{"hub-id": "x", hubconfig.FlagFluxShards: "a"}, learned: []string{hubconfig.FlagFluxShards}}
+	if err := p.publish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if other := (errShards{}); !errors.As(standby.look(t.Context(), now.Add(2*time.Minute)), &other) || !slices.Equal(other.now, []string{"a", "b"}) {
+		t.Errorf("the standby goes on, or ends with %+v", other)
+	}
+	if next := of(false); !slices.Equal(next.known, []string{"a", "b"}) {
+		t.Errorf("the next process learns %q", next.known)
 	}
 }

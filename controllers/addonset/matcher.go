@@ -178,6 +178,10 @@ func (m *Matcher) takeBack(ctx context.Context, reg *hubv1.ClusterRegistration, 
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
+	if stays.Spec.WithdrawAfter != nil || stays.Spec.Withdrawal != "" {
+		return fmt.Errorf("AddonDelivery %s/%s: its withdrawal was taken back, and something on the management cluster writes it again",
+			d.Namespace, d.Name)
+	}
 	return m.match(ctx, reg, key, set, stays)
 }
 

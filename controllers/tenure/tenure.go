@@ -14,7 +14,8 @@ const (
 	// another process may lead.
 	lasts = 30 * time.Second
 	// step is by how much the wall clock and the monotonic clock may differ between a renewal and a later time. NTP slews the wall clock by
-	// less than a second in that time. A step of the wall clock, and a virtual machine that was suspended, make them differ by more.
+	// less than a second in that time. A step of the wall clock makes them differ by more, and so does a suspension of the virtual machine,
+	// unless both clocks stand still in it.
 	step = 5 * time.Second
 )
 
@@ -26,6 +27,7 @@ const Looks = 2 * time.Minute
 type Tenure struct {
 	mu             sync.Mutex
 	begun, renewed time.Time
+	lost           bool // another process has the Lease
 }
 
 // Renew notes that the process had its lease at a time. The tenure begins anew if the process stood still since the last renewal, so that
@@ -39,15 +41,23 @@ func (t *Tenure) Renew(at time.Time) {
 	if t.begun.IsZero() || at.Sub(t.renewed) >= lasts || t.stepped(at) {
 		t.begun = at
 	}
-	t.renewed = at
+	t.renewed, t.lost = at, false
 }
 
-// Holds returns whether this process surely has its Lease. It has not if the last renewal is as long ago as a leader goes on without one, or
-// if the clock was set since, as by the suspension of a virtual machine: another process may lead.
+// Lose notes that another process has the Lease. A virtual machine that was suspended may not show it by its clocks.
+func (t *Tenure) Lose() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lost = true
+}
+
+// Holds returns whether this process has its Lease, as far as it can know. It has not if another process has the Lease, if the last renewal
+// is as long ago as a leader goes on without one, or if the clock was set since, as a suspension of the virtual machine does: another
+// process may lead.
 func (t *Tenure) Holds(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !t.begun.IsZero() && now.Sub(t.renewed) < lasts && !t.stepped(now)
+	return !t.begun.IsZero() && !t.lost && now.Sub(t.renewed) < lasts && !t.stepped(now)
 }
 
 // stepped returns whether the wall clock was set since the last renewal, in either direction. Two times without a monotonic reading never

@@ -29,6 +29,13 @@ func TestSince(t *testing.T) {
 			t.Errorf("%s after it has its Lease: %v, want %v", after, got, want)
 		}
 	}
+	led.Lose()
+	if led.Holds(at) {
+		t.Error("it has its Lease, and another one has it too")
+	}
+	if led.Renew(at); !led.Holds(at) || !led.Since(at).Equal(begin) {
+		t.Error("it has renewed its Lease, and does not have it, or since another time")
+	}
 	later := at.Add(time.Minute)
 	led.Renew(later)
 	if got := led.Since(later); !got.Equal(later) {

@@ -72,7 +72,7 @@ func TestCreate(t *testing.T) {
 	theirs.SetName("monitoring")
 	check(t, h.Client.Patch(ctx, theirs, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"clusterSelector":{"matchLabels":{"env":"theirs"}}}}`)), client.FieldOwner("gitops")))
 	const again = "set monitoring --selector env=prod --from-helm https://charts.example.org/prometheus"
-	fails(again, "addonset.chandler.dev/monitoring: somebody else has set some of its fields: ")
+	fails(again, "addonset.chandler.dev/monitoring: another user or tool has set some of its fields: ")
 	says(again+" --force-conflicts", "addonset.chandler.dev/monitoring configured\n")
 
 	config := rest.CopyConfig(h.Config)

@@ -55,12 +55,12 @@ type hub struct {
 	dead bool
 	// again is when the pool is to be asked again.
 	again time.Time
-	// leads is false once another process leads, and writes of this one are still on their way: until when, and how many at most. wrote is
-	// true when the reconcile that runs has written.
+	// leads is false once another process leads, and writes of this one are still on their way: until when, and how many at most.
 	leads  bool
 	until  time.Time
 	writes int
-	wrote  bool
+	// live is what it reads live.
+	live *apiserver.Reader
 }
 
 // controller is a controller and its queue.
@@ -80,10 +80,7 @@ type workQueue interface {
 	next() (time.Time, bool)
 }
 
-var (
-	errCrashed = errors.New("this process has crashed")
-	errNoLease = errors.New("this process has its Lease no more")
-)
+var errCrashed = errors.New("this process has crashed")
 
 // startHub starts a process with a cache that is complete.
 func (w *World) startHub() {
@@ -91,11 +88,8 @@ func (w *World) startHub() {
 	h := &hub{leads: true, began: w.clock.Now(), asked: map[string]bool{}, cancel: cancel,
 		cache: apiserver.NewCache(w.server, w.scheme, index.CacheOptions())}
 	gate := func(verb string, k apiserver.Key) (before, after error) {
-		if h.dead {
+		if h.dead || w.tooLate(h, verb) {
 			return errCrashed, nil
-		}
-		if err := w.tooLate(h, verb); err != nil {
-			return err, nil
 		}
 		if w.interleave(h, k); h.dead {
 			return errCrashed, nil
@@ -108,7 +102,8 @@ func (w *World) startHub() {
 		h.asked[cfg.Host()] = true
 		return w.probe(ctx, cfg)
 	}})
-	m := &processManager{world: w, hub: h, live: &apiserver.Reader{Server: w.server, Scheme: w.scheme, Gate: gate}}
+	h.live = &apiserver.Reader{Server: w.server, Scheme: w.scheme, Gate: gate}
+	m := &processManager{world: w, hub: h, live: h.live}
 	m.client = &apiserver.Client{Reader: cachedReader{h.cache, w, gate}, Server: w.server, Types: w.scheme, Actor: "hub", Gate: gate}
 	must(index.Add(ctx, h.cache))
 	must(controllers.AddControllers(m, w.config, controllers.World{
@@ -169,32 +164,30 @@ func must(err error) {
 }
 
 // overlap starts a process while writes of the one before are on their way, so many at most, for 15 seconds. That one stood still: it has
-// decided them by what its cache showed then. It sends no others, since it has its Lease no more (cmd/hub, onlyLeading). So it reads
-// nothing live, and a reconcile writes once.
+// decided them by what its cache showed then, and by what it had read. It sends no others, since it has its Lease no more (cmd/hub,
+// onlyLeading).
 func (w *World) overlap(writes int) {
 	if w.hub == nil || w.former != nil {
 		return
 	}
 	w.former, w.hub = w.hub, nil
+	w.former.live.Server = w.server.Snapshot()
 	w.former.leads, w.former.until, w.former.writes = false, w.clock.Now().Add(15*time.Second), writes
 	w.former.tenure.Renew(w.clock.Now().Add(-15 * time.Second)) // after which another one may lead
 	w.startHub()
 }
 
-// tooLate refuses what a process that does not lead any more has not sent before, and ends it when all has arrived.
-func (w *World) tooLate(h *hub, verb string) error {
-	switch {
-	case h.leads || strings.HasPrefix(verb, "cached "):
-		return nil
-	case verb == "get" || verb == "list" || h.wrote:
-		return errNoLease
+// tooLate ends a process that does not lead any more, when all that it has sent has arrived.
+func (w *World) tooLate(h *hub, verb string) bool {
+	if !h.leads && !onlyReads(verb) {
+		h.writes--
+		h.dead = h.writes < 0
 	}
-	h.wrote = true
-	if h.writes--; h.writes < 0 {
-		h.dead = true
-		return errCrashed
-	}
-	return nil
+	return h.dead
+}
+
+func onlyReads(verb string) bool {
+	return verb == "get" || verb == "list" || strings.HasPrefix(verb, "cached ")
 }
 
 // hubs are the processes that are at work.

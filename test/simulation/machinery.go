@@ -34,7 +34,7 @@ func (w *World) units() []unit {
 				out = append(out, unit{r.name + " " + req, func() { w.reconcile(r, req) }})
 			}
 		}
-		if !h.again.After(now) {
+		if h.leads && !h.again.After(now) {
 			out = append(out, unit{"probe", func() { w.stepPool(h) }})
 		}
 	}
@@ -64,7 +64,7 @@ func (w *World) first() (unit, bool) {
 				return unit{r.name + " " + req, func() { w.reconcile(r, req) }}, true
 			}
 		}
-		if !h.again.After(now) {
+		if h.leads && !h.again.After(now) {
 			return unit{"probe", func() { w.stepPool(h) }}, true
 		}
 	}
@@ -76,7 +76,7 @@ func (w *World) first() (unit, bool) {
 
 func (w *World) reconcile(r *loop, req string) {
 	w.reconciles++
-	w.running, w.at, r.hub.wrote = r.name, r.hub, false
+	w.running, w.at = r.name, r.hub
 	w.worksOn, w.request, w.paused = r, req, w.knowsPaused(r.hub, req)
 	err := w.caught(r, req)
 	w.running, w.at = "", nil
@@ -184,7 +184,7 @@ func (w *World) nextTimer() (at time.Time, ok bool) {
 		for _, r := range h.loops {
 			note(r.queue.next())
 		}
-		note(h.again, true)
+		note(h.again, h.leads)
 	}
 	note(w.flux.next())
 	return at, ok

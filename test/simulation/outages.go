@@ -138,8 +138,9 @@ func (w *World) checkSilence(d *hubv1.AddonDelivery) {
 		k := keyOf(a.Kind, d.Namespace, a.Object)
 		// An earlier process has orphaned it, or this one, and a write of it may have failed. Its set may have gone on with it and left it again
 		// before it had an object.
-		known := w.announced[k]
-		w.announced[k] = a.State == hubv1.AddonOrphaned || known && (a.State == hubv1.AddonRemoving || w.server.Get(k) == nil)
+		told := [2]string{d.Name, k.String()}
+		known := w.announced[told]
+		w.announced[told] = a.State == hubv1.AddonOrphaned || known && (a.State == hubv1.AddonRemoving || w.server.Get(k) == nil)
 		if known || a.State != hubv1.AddonOrphaned || !strings.HasPrefix(a.Message, "the cluster has not answered for") {
 			continue
 		}

@@ -98,8 +98,8 @@ type World struct {
 	hubBegan   time.Time
 	// unread is since when Kamaji's kind is not served; zero if it is.
 	unread time.Time
-	// announced are the Flux objects that are told of as orphaned.
-	announced map[apiserver.Key]bool
+	// announced are the names of the deliveries, and the Flux objects, of which they tell as orphaned.
+	announced map[[2]string]bool
 	// away is true if the process was killed, and no other one starts by itself.
 	away bool
 	// wasReady are the UIDs of Flux objects that have been Ready, and suspended those of the ones that a user has suspended;
@@ -158,7 +158,7 @@ func newWorld() *World {
 		unselected: map[[2]string]unselected{},
 		wasReady:   map[any]bool{}, suspended: map[any]bool{}, everSuspended: map[any]bool{},
 		chartsGone: map[apiserver.Key]time.Time{}, identities: map[any]identified{}, granted: map[apiserver.Key]time.Time{},
-		announced: map[apiserver.Key]bool{},
+		announced: map[[2]string]bool{},
 	}
 	w.server = apiserver.New(w.clock)
 	w.server.OnWrite = w.noticed

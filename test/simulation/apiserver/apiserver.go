@@ -96,6 +96,18 @@ func New(c clock.PassiveClock) *Server {
 	return &Server{Clock: c, kinds: map[schema.GroupKind]*kind{}, decoded: newDecoder()}
 }
 
+// Snapshot returns an API server that has what this one has now. It is for reading alone.
+func (s *Server) Snapshot() *Server {
+	out := &Server{Clock: s.Clock, version: s.version, kinds: map[schema.GroupKind]*kind{}, decoded: s.decoded}
+	for gk, k := range s.kinds {
+		there := out.kind(gk)
+		for name, o := range k.objects {
+			there.objects[name] = &stored{object: o.object} // what is written replaces an object as a whole
+		}
+	}
+	return out
+}
+
 func (s *Server) kind(gk schema.GroupKind) *kind {
 	k := s.kinds[gk]
 	if k == nil {

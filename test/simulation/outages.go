@@ -102,7 +102,10 @@ func (w *World) noteAnswers() {
 			r.silent = w.clock.Now()
 		}
 		if r.leadsTo != to {
-			r.leadsTo, r.turned = to, w.clock.Now()
+			if r.leadsTo != nil {
+				r.turned = w.clock.Now()
+			}
+			r.leadsTo = to
 		}
 	}
 }
@@ -168,8 +171,8 @@ func (w *World) checkAsked(write apiserver.Write) {
 	if err != nil || !made.Before(h.began) || hubv1.Tripped(status.Reason(before, hubv1.SuspendedCondition)) {
 		return // there is nothing to ask it with, as far as the process may know
 	}
-	if !r.turned.Before(h.began) {
-		return // what the process has asked is the cluster that the registration led to before
+	if !r.turned.Before(h.began) || reg.DeletionTimestamp != nil && !r.turned.IsZero() {
+		return // what the process has asked is the cluster that the registration led to before; one that goes keeps to that
 	}
 	if hubv1.Tripped(status.Reason(reg, hubv1.SuspendedCondition)) {
 		w.violated("silence", "%s is suspended since it does not answer, and the process that does so has not asked it", r.name)

@@ -94,6 +94,14 @@ func (o *options) run(ctx context.Context) error {
 	if err := mgr.Add(newPublisher(mgr, o.namespace, config)); err != nil {
 		return err
 	}
+	if err := o.addChecks(ctx, mgr, logger); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// addChecks adds what /healthz and /readyz ask, and the server of charts, which one of them asks.
+func (o *options) addChecks(ctx context.Context, mgr manager.Manager, logger logr.Logger) error {
 	if o.ChartAddress != "0" {
 		charts := &chartServer{address: o.ChartAddress}
 		if err := mgr.Add(charts); err != nil {
@@ -113,10 +121,7 @@ func (o *options) run(ctx context.Context) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
-		return err
-	}
-	return mgr.Start(ctx)
+	return mgr.AddReadyzCheck("ping", healthz.Ping)
 }
 
 // manager makes the manager, which works when it has the Lease.

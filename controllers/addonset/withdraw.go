@@ -48,8 +48,8 @@ func callOff(ctx context.Context, c client.Client, d *hubv1.AddonDelivery) (*hub
 	return mark(ctx, c, d, "", false)
 }
 
-// mark sets or removes spec.withdrawal, and notes whether the add-ons stay on the cluster. It returns the delivery as the API server has it,
-// or NotFound.
+// mark sets or removes spec.withdrawal, and notes whether the add-ons stay on the cluster. It returns the delivery as the API server has
+// it, or NotFound.
 func mark(ctx context.Context, c client.Client, d *hubv1.AddonDelivery, withdrawal types.UID, orphan bool) (*hubv1.AddonDelivery, error) {
 	metadata, spec := map[string]any{"uid": d.UID}, map[string]any{"withdrawal": withdrawal} // never another one of that name
 	if orphan != d.Orphaned() {

@@ -373,8 +373,8 @@ func (w *World) registrationAt(key types.NamespacedName) (reg *hubv1.ClusterRegi
 	return reg, !status.Goes(reg)
 }
 
-// delayed returns when what was to be withdrawn at a time may be. A process that starts counts the delay anew, but not while the set's guard
-// holds something: its list stays.
+// delayed returns when what was to be withdrawn at a time may be. A process that starts counts the delay anew, but not while the set's
+// guard holds something: its list stays.
 func (w *World) delayed(s *set, at time.Time) time.Time {
 	holds := nested(w.server.Get(s.key()), "status", "heldRemovals") != nil
 	if anew := w.hubBegan.Add(w.config.DeselectionDelay); anew.After(at) && !holds {

@@ -42,6 +42,9 @@ func (w *World) checkWrite(write apiserver.Write) {
 		w.checkOrigin(write)
 	case write.Key.Group == "chandler.dev":
 		w.checkBounds(write)
+		if w.at != nil && !w.at.leads {
+			return // what a former process says arrives late, and the one that leads says otherwise as soon as it sees that
+		}
 		w.checkReady(write)
 		w.checkHeld(write)
 		if write.Key.Kind == "ClusterRegistration" {

@@ -262,7 +262,7 @@ func (r *Reconciler) grant(ctx context.Context, d *hubv1.AddonDelivery, grants [
 	grants = append(slices.Clone(grants), inUse(d)...)
 	slices.Sort(grants)
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": d.UID, "resourceVersion": d.ResourceVersion}, // exactly what the set has counted
+		"metadata": map[string]any{"uid": d.UID}, // never another one of that name
 		"spec":     map[string]any{"removals": slices.Compact(grants)},
 	})
 	if err != nil {

@@ -42,9 +42,6 @@ func (w *World) checkWrite(write apiserver.Write) {
 		w.checkOrigin(write)
 	case write.Key.Group == "chandler.dev":
 		w.checkBounds(write)
-		if w.at != nil && !w.at.leads {
-			return // what a former process says arrives late, and the one that leads says otherwise as soon as it sees that
-		}
 		w.checkReady(write)
 		w.checkHeld(write)
 		if write.Key.Kind == "ClusterRegistration" {
@@ -119,6 +116,9 @@ func (w *World) checkReady(write apiserver.Write) {
 		before = typed(w, write.Old, &hubv1.AddonDelivery{})
 	}
 	w.checkSilence(d)
+	if w.at != nil && !w.at.leads {
+		return // what a former process says arrives late, and the one that leads says otherwise as soon as it sees that
+	}
 	for _, a := range d.Status.Addons {
 		was := slices.ContainsFunc(before.Status.Addons, func(b hubv1.AddonStatus) bool {
 			return b.State == a.State && b.Object == a.Object && b.AppliedGeneration == a.AppliedGeneration

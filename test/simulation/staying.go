@@ -67,8 +67,8 @@ func (w *World) unrivalled(c *cluster, work *workload) bool {
 }
 
 // awaited returns whether a workload stays as it is for an add-on that cannot be delivered yet: its own, as an edit
-// has left it, or one that is to go on with it, perhaps with another chart, as soon as it renders, what it depends on is there, and no other
-// set has its name, be it for as long as the other one's delivery is of an older epoch.
+// has left it, or one that is to go on with it, perhaps with another chart, as soon as it renders, what it depends on is
+// there, and no other set has its name, be it for as long as the other one's delivery is of an older epoch.
 func (w *World) awaited(c *cluster, work *workload) bool {
 	if _, name, _ := strings.Cut(work.set, "/"); w.sets[name] != nil && slices.Contains(w.stalled(w.sets[name], c), work.addon) {
 		return true

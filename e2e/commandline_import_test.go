@@ -71,7 +71,7 @@ func TestImport(t *testing.T) {
 	step(t, "from a folder in which parents make the objects", func(t *testing.T) { importFolder(t, h, charts, git) })
 }
 
-// importRunning imports from the management cluster what somebody has applied there.
+// importRunning imports from the management cluster what a user has applied there.
 func importRunning(t *testing.T, h *hub, charts *localfleet.ChartServer, git *localfleet.GitServer) {
 	f := &handFleet{hub: h, namespace: "imported",
 		clusters: map[string]*localfleet.Cluster{"one": workload(t, "workload-a"), "two": workload(t, "workload-b")},
@@ -126,6 +126,15 @@ spec:
   postBuild: {substitute: {cluster: NAME}, substituteFrom: [{kind: ConfigMap, name: NAME-place}]}
 `
 
+// checkOut writes the files of a repository into a folder.
+func checkOut(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for file, text := range files {
+		check(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755))
+		check(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+	}
+}
+
 // importFolder imports a repository in which a Kustomization for each of three clusters makes the objects of that cluster from one folder.
 // Flux replaces what differs (spec.postBuild).
 func importFolder(t *testing.T, h *hub, charts *localfleet.ChartServer, git *localfleet.GitServer) {
@@ -141,10 +150,7 @@ func importFolder(t *testing.T, h *hub, charts *localfleet.ChartServer, git *loc
 	_, err := git.Commit("spokes", files)
 	check(t, err)
 	repository := t.TempDir()
-	for file, text := range files {
-		check(t, os.MkdirAll(filepath.Dir(filepath.Join(repository, file)), 0o755))
-		check(t, os.WriteFile(filepath.Join(repository, file), []byte(text), 0o600))
-	}
+	checkOut(t, repository, files)
 	f.register(t)
 	apply(t, h.Client, files["management/sources.yaml"])
 	for name := range f.clusters {
@@ -208,10 +214,7 @@ func (f *exampleFleet) importClusters(t *testing.T, name string, c *localfleet.C
 		"clusters/" + name + "/sync.yaml": f.addresses.Replace(strings.ReplaceAll(ownFolder, "$GIT", f.git.URL("moved")))}
 	_, err := f.git.Commit("moved", files)
 	check(t, err)
-	for file, text := range files {
-		check(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755))
-		check(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
-	}
+	checkOut(t, dir, files)
 	namespace(t, c.Client, "moved")
 	apply(t, c.Client, files["clusters/"+name+"/sync.yaml"])
 	own := []client.Object{object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", "moved-apps"),

@@ -23,6 +23,7 @@ import (
 
 	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/pressure"
 )
 
 const (
@@ -52,14 +53,10 @@ var errNoLease = errors.New("nothing is written: this hub does not have its Leas
 
 // onlyLeading sends a write only while this process has its Lease. A process that stood still, in a virtual machine that was suspended,
 // goes on before it knows that another one leads, and would undo what that one has done. Requests that change nothing pass.
-func onlyLeading(led *tenure.Tenure, now func() time.Time) func(http.RoundTripper) http.RoundTripper {
+func onlyLeading(leads func() bool) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
-			switch req.Method {
-			case http.MethodGet, http.MethodHead, http.MethodOptions:
-				return next.RoundTrip(req)
-			}
-			if led.Holds(now()) {
+			if !pressure.IsWrite(req) || leads() {
 				return next.RoundTrip(req)
 			}
 			if req.Body != nil {

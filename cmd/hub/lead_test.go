@@ -101,7 +101,7 @@ func TestOnlyLeading(t *testing.T) {
 				return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 			})
 			req := httptest.NewRequestWithContext(t.Context(), tc.method, "/api/v1/namespaces", strings.NewReader("{}"))
-			res, err := onlyLeading(led, func() time.Time { return began })(next).RoundTrip(req)
+			res, err := onlyLeading(func() bool { return led.Holds(began) })(next).RoundTrip(req)
 			if res != nil {
 				_ = res.Body.Close()
 			}

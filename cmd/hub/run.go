@@ -73,7 +73,8 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	restConfig.Wrap(onlyLeading(led, time.Now))
+	leads := func() bool { return led.Holds(time.Now()) }
+	restConfig.Wrap(onlyLeading(leads))
 	restConfig.Wrap(keepEvents)
 	if err := limit(ctx, restConfig); err != nil {
 		return err
@@ -85,7 +86,7 @@ func (o *options) run(ctx context.Context) error {
 	if config.Rules.ServiceCIDRs, err = serviceCIDRs(ctx, mgr.GetAPIReader()); err != nil {
 		return err
 	}
-	if err := o.learnShards(ctx, mgr, config, func() bool { return led.Holds(time.Now()) }); err != nil {
+	if err := o.learnShards(ctx, mgr, config, leads); err != nil {
 		return err
 	}
 	if err := controllers.AddToManager(ctx, mgr, config, led); err != nil {

@@ -41,7 +41,7 @@ func (m *fixture) rotate(cluster types.NamespacedName, token string) {
 	})
 }
 
-// A kubeconfig copy that somebody deletes stays under its finalizer while Flux needs it, and gets the new credentials after a rotation. When nothing
+// A kubeconfig copy that a user deletes stays under its finalizer while Flux needs it, and gets the new credentials after a rotation. When nothing
 // needs it any more, it goes.
 func TestCopyThatIsBeingDeleted(t *testing.T) {
 	for name, foreign := range map[string][]string{"Deleted": nil, "AndHeldBySomebodyElse": {"example.org/theirs"}} {

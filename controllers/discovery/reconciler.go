@@ -269,7 +269,7 @@ func (r *Reconciler) tellByHand(req Request, obj *unstructured.Unstructured, w w
 		"%s", req.Kind.Ignored(req.Name))
 }
 
-// upToDate returns whether a registration has every label, and has no other copied ones. A label that somebody else
+// upToDate returns whether a registration has every label, and has no other copied ones. A label that another writer
 // owns with another value is marked in the annotation. It counts as long as it exists.
 func upToDate(reg *hubv1.ClusterRegistration, desired map[string]string) bool {
 	if reg == nil {
@@ -293,7 +293,7 @@ func upToDate(reg *hubv1.ClusterRegistration, desired map[string]string) bool {
 	return true
 }
 
-// copiedLabels returns the annotation for labels, some of which are somebody else's.
+// copiedLabels returns the annotation for labels, some of which are another writer's.
 func copiedLabels(desired map[string]string, theirs []string) string {
 	marked := make(map[string]string, len(desired))
 	for k := range desired {

@@ -48,7 +48,7 @@ func kubeconfigOf(t *testing.T, of types.NamespacedName, namespace string, raw, 
 	}
 }
 
-// TestFromCopy: what is in use counts first, then what Flux had before for the same server. What somebody else put there does not count.
+// TestFromCopy: what is in use counts first, then what Flux had before for the same server. What another writer put there does not count.
 func TestFromCopy(t *testing.T) {
 	current := kubeConfigFor("https://192.0.2.1:6443")
 	older := []byte(strings.Replace(string(current), "c29tZS1vcGFxdWUtdG9rZW4", "YW5vdGhlci10b2tlbg", 1))
@@ -104,7 +104,7 @@ func TestFromCopy(t *testing.T) {
 }
 
 // TestACopyThatCannotBeRead: the Secret of a cluster is gone, and the API server does not answer when a hub that has just started reads the
-// copy. It reads it again: no event tells when it can, and nobody would probe the cluster.
+// copy. It reads it again: no event tells when it can, and without that the cluster is not probed.
 func TestACopyThatCannotBeRead(t *testing.T) {
 	f := newForgetful(t)
 	key := types.NamespacedName{Namespace: "tenant", Name: "one"}

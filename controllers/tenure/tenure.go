@@ -46,6 +46,9 @@ func (t *Tenure) Renew(at time.Time) {
 
 // Lose notes that another process has the Lease. A virtual machine that was suspended may not show it by its clocks.
 func (t *Tenure) Lose() {
+	if t == nil {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lost = true
@@ -55,6 +58,9 @@ func (t *Tenure) Lose() {
 // is as long ago as a leader goes on without one, or if the clock was set since, as a suspension of the virtual machine does: another
 // process may lead.
 func (t *Tenure) Holds(now time.Time) bool {
+	if t == nil {
+		return false
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.begun.IsZero() && !t.lost && now.Sub(t.renewed) < lasts && !t.stepped(now)

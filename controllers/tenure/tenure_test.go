@@ -14,7 +14,7 @@ import (
 func TestSince(t *testing.T) {
 	begin := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	var led tenure.Tenure
-	if !led.Since(begin).IsZero() || !(*tenure.Tenure)(nil).Since(begin).IsZero() {
+	if !led.Since(begin).IsZero() || !(*tenure.Tenure)(nil).Since(begin).IsZero() || (*tenure.Tenure)(nil).Holds(begin) {
 		t.Error("one that has not begun says since when")
 	}
 	at := begin

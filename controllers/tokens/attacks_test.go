@@ -122,7 +122,7 @@ func TestClockAhead(t *testing.T) {
 }
 
 // The last delivery of the Team's sets to a cluster is on its way out, and the delivery controller has just dropped the copy, which wakes this controller. It writes
-// the copy again, and nobody comes after who would drop it.
+// the copy again, and no later pass would drop it.
 func TestCopyComesBack(t *testing.T) {
 	m := newFixture(t)
 	m.delivery.Finalizers, m.delivery.DeletionTimestamp = []string{hubv1.DeliveryFinalizer}, &metav1.Time{Time: now}

@@ -55,7 +55,7 @@ type roundTripper struct {
 }
 
 func (r *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
-	if !isWrite(req) {
+	if !IsWrite(req) {
 		return r.next.RoundTrip(req)
 	}
 	if err := r.limit.acquire(req.Context()); err != nil {
@@ -75,7 +75,8 @@ func (r *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 // logs a warning for each.
 func (r *roundTripper) WrappedRoundTripper() http.RoundTripper { return r.next }
 
-func isWrite(req *http.Request) bool {
+// IsWrite returns whether a request may change something. A write of a Lease, by which processes elect a leader, does not count.
+func IsWrite(req *http.Request) bool {
 	switch req.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return false

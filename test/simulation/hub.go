@@ -103,7 +103,7 @@ func (w *World) startHub() {
 		return w.probe(ctx, cfg)
 	}})
 	h.live = &apiserver.Reader{Server: w.server, Scheme: w.scheme, Gate: gate}
-	m := &processManager{world: w, hub: h, live: h.live}
+	m := &processManager{world: w, hub: h}
 	m.client = &apiserver.Client{Reader: cachedReader{h.cache, w, gate}, Server: w.server, Types: w.scheme, Actor: "hub", Gate: gate}
 	must(index.Add(ctx, h.cache))
 	must(controllers.AddControllers(m, w.config, controllers.World{
@@ -229,14 +229,13 @@ type processManager struct {
 	world           *World
 	hub             *hub
 	client          client.Client
-	live            client.Reader
 	warm            []interface{ Warmup(context.Context) error }
 }
 
 func (m *processManager) GetScheme() *runtime.Scheme           { return m.world.scheme }
 func (m *processManager) GetCache() cache.Cache                { return m.hub.cache }
 func (m *processManager) GetClient() client.Client             { return m.client }
-func (m *processManager) GetAPIReader() client.Reader          { return m.live }
+func (m *processManager) GetAPIReader() client.Reader          { return m.hub.live }
 func (m *processManager) GetFieldIndexer() client.FieldIndexer { return m.hub.cache }
 func (m *processManager) GetLogger() logr.Logger               { return logr.Discard() }
 func (m *processManager) GetRESTMapper() meta.RESTMapper       { return everyKind{} }

@@ -127,7 +127,7 @@ func (r *rolling) hadAnother(to string) bool {
 // tried is for how long a write may be tried again after a window has closed.
 const tried = 10 * time.Minute
 
-// checkWindow: a cluster gets a newer revision in a window, or if somebody has opened them all. What clusters are on their way back to may
+// checkWindow: a cluster gets a newer revision in a window, or if a user has opened them all. What clusters are on their way back to may
 // become the newest one again before they have it.
 func (w *World) checkWindow(r *rolling, set *hubv1.AddonSet, before, d *hubv1.AddonDelivery) {
 	to := d.Spec.RevisionName

@@ -287,7 +287,7 @@ func init() {
 		"origin": named("", 0, func(w *World, c *cluster, _ []string) { // it is there again
 			w.restoreSecret(c)
 		}),
-		"uncopy": named("NAMESPACE", 1, func(w *World, c *cluster, f []string) { // somebody deletes the hub's own copy of the kubeconfig
+		"uncopy": named("NAMESPACE", 1, func(w *World, c *cluster, f []string) { // a user deletes the hub's own copy of the kubeconfig
 			for _, o := range w.server.List(kinds["Secret"].GroupKind(), f[0]) {
 				if label := apiserver.Label(o, hubv1.CopyLabel); label != "" && label != identity.ValuesCopy &&
 					nested(o, "metadata", "annotations", hubv1.RegistrationAnnotation) == c.namespace+"/"+c.name {

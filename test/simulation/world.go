@@ -31,7 +31,7 @@ type World struct {
 	server *apiserver.Server
 	config *hubconfig.Config
 	hub    *hub
-	// former is the process that led before, while it does not know that another one does.
+	// former is the process that led before, while writes of it are on their way.
 	former   *hub
 	flux     *flux
 	clusters []*cluster

@@ -181,7 +181,8 @@ func (w *World) checkDelivered() {
 			continue
 		}
 		for _, c := range w.clusters {
-			if !w.serves(c) || !w.selects(s, c) || w.unserved(c) || w.waitsForGood(s, c) {
+			if !w.serves(c) || !w.selects(s, c) || w.unserved(c) || w.waitsForGood(s, c) ||
+				w.leaving(s, c) { // checkDeletions asks what for
 				continue
 			}
 			for _, a := range s.addons {

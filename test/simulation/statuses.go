@@ -211,13 +211,15 @@ func (w *World) checkSet(s *set) {
 	matched, gone, led := 0, 0, 0
 	for _, c := range w.clusters {
 		switch registered := w.server.Get(c.registration()) != nil; {
-		case registered && w.selects(s, c):
+		case registered && w.selects(s, c) && !w.leaving(s, c):
 			matched++
 		case registered && (w.server.Get(c.origin()) == nil || w.there(c).gone):
 			gone++ // a registration out of a backup stays, and counts, though its origin is gone: absence removes nothing
 			if w.ledElsewhere(c) {
 				led++ // what it was led to before serves it on
 			}
+		case registered && w.selects(s, c):
+			gone++ // selected again while its delivery goes
 		case !registered && w.delivers(s, c):
 			gone++ // so does a delivery whose registration is gone, and nobody makes it again
 		}

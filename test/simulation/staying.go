@@ -95,11 +95,13 @@ func (w *World) awaited(c *cluster, work *workload) bool {
 	})
 }
 
-// withdrawnLater returns whether a set that somebody has deleted, or that does not select a cluster any more, waits
-// there: what another set is to take over cannot be delivered there now, and what that depends on stays as well.
+// withdrawnLater returns whether a set that somebody has deleted, or that does not select a cluster any more, or did not until its
+// delivery was deleted, waits there: what another set is to take over cannot be delivered there now, and what that depends on stays as
+// well. A deletion cannot be taken back: the set comes again when its delivery is gone.
 func (w *World) withdrawnLater(set string, c *cluster) bool {
 	_, name, _ := strings.Cut(set, "/")
-	if s := w.sets[name]; s == nil || !s.deleted && w.selects(s, c) {
+	s := w.sets[name]
+	if s == nil || !s.deleted && w.selects(s, c) && !w.leaving(s, c) {
 		return false
 	}
 	for _, work := range w.there(c).workloads {
@@ -108,6 +110,14 @@ func (w *World) withdrawnLater(set string, c *cluster) bool {
 		}
 	}
 	return false
+}
+
+// leaving returns whether the withdrawn delivery of a set to a cluster is being deleted.
+func (w *World) leaving(s *set, c *cluster) bool {
+	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
+		return d.SetKey().String() == s.namespace+"/"+s.name && d.Spec.RegistrationRef.Name == c.name && d.Withdrawn() &&
+			d.DeletionTimestamp != nil
+	})
 }
 
 // waitsForSuccessor returns whether such a set, or its delivery, is kept open, and says so.

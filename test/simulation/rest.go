@@ -271,9 +271,9 @@ func (w *World) taken(c *cluster, cl claim) bool {
 		if a.movedFrom != "" {
 			called = path.Base(a.movedFrom) // by which it had its release
 		}
-		same := a.fits(work) || work.name == releaseName(called, cmp.Or(a.release, called)) // whatever its chart
-		if a.form == "helm" && strings.HasPrefix(work.name, "helm:") && work.addon != a.name && same && w.lives(work.ownerUID) &&
-			w.wanted(c, work) {
+		same := a.form == "helm" && a.fits(work) || a.form != "kustomization" &&
+			work.name == releaseName(called, cmp.Or(a.release, called)) // whatever its chart
+		if same && strings.HasPrefix(work.name, "helm:") && work.addon != a.name && w.lives(work.ownerUID) && w.wanted(c, work) {
 			return true
 		}
 	}

@@ -211,8 +211,8 @@ func (w *World) checkDelivered() {
 	}
 }
 
-// waitsForStalled returns whether Flux waits for what an object depends on, and its add-on, by whatever name the set has it now, cannot
-// come as things are: the statuses say so.
+// waitsForStalled returns whether Flux waits for what an object depends on, and its add-on, by whatever name and in whatever set it is to
+// go on, cannot come as things are: the statuses say so.
 func (w *World) waitsForStalled(c *cluster, o apiserver.Object) bool {
 	conditions, _ := nested(o, "status", "conditions").([]any)
 	_, name, _ := strings.Cut(setNameOf(o), "/")
@@ -222,6 +222,9 @@ func (w *World) waitsForStalled(c *cluster, o apiserver.Object) bool {
 	names := []string{apiserver.Label(o, hubv1.AddonLabel)}
 	for _, work := range w.there(c).workloads {
 		if work.ownerUID == nested(o, "metadata", "uid") {
+			if w.awaited(c, work) {
+				return true
+			}
 			names = append(names, w.nowCalled(work))
 		}
 	}

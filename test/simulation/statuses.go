@@ -16,7 +16,7 @@ import (
 
 // checkStatuses: what tables say is so.
 func (w *World) checkStatuses() {
-	chartlessOn := map[string]bool{}
+	waitsOn := map[string]bool{}
 	for _, d := range w.deliveries() {
 		if forged(d) {
 			if status.IsTrue(d, hubv1.ReadyCondition) {
@@ -38,9 +38,9 @@ func (w *World) checkStatuses() {
 		}
 		w.checkContradictions(d, s, c)
 		w.checkFailing(d, s, c)
-		chartless := func(a hubv1.AddonStatus) bool { return w.saysChartless(d, c, a) || w.yieldsLater(s, c, a) }
-		chartlessOn[c.name] = chartlessOn[c.name] || slices.ContainsFunc(d.Status.Addons, chartless)
-		known := len(w.stalled(s, c)) > 0 || slices.ContainsFunc(d.Status.Addons, chartless)
+		waits := func(a hubv1.AddonStatus) bool { return w.saysWhyNot(s, d, c, a) }
+		waitsOn[c.name] = waitsOn[c.name] || slices.ContainsFunc(d.Status.Addons, waits)
+		known := len(w.stalled(s, c)) > 0 || slices.ContainsFunc(d.Status.Addons, waits)
 		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && !known &&
 			!w.waitsForSuccessor(w.server.Get(keyOf("AddonDelivery", d.Namespace, d.Name))) {
 			w.violated("status", "delivery %s is not Ready at rest: %s", d.Name, conditionOf(d))
@@ -48,7 +48,7 @@ func (w *World) checkStatuses() {
 		if !status.IsTrue(d, hubv1.ReadyCondition) && !lostAll(d) && known {
 			bad := slices.DeleteFunc(slices.Clone(d.Status.Addons), func(a hubv1.AddonStatus) bool {
 				return a.State == hubv1.AddonReady || a.State == hubv1.AddonLostTo || a.State == hubv1.AddonExcluded ||
-					a.State == hubv1.AddonOrphaned || slices.Contains(w.inDoubt(s, c), a.Name) || chartless(a)
+					a.State == hubv1.AddonOrphaned || slices.Contains(w.inDoubt(s, c), a.Name) || waits(a)
 			})
 			if len(bad) > 0 {
 				w.violated("status", "delivery %s is not Ready at rest, and not for what is known: add-on %s is %s", d.Name, bad[0].Name, bad[0].State)
@@ -73,7 +73,7 @@ func (w *World) checkStatuses() {
 		}
 		lost := w.someLostAll(func(d *hubv1.AddonDelivery) bool { return d.Spec.RegistrationRef.Name == c.name }) ||
 			slices.ContainsFunc(sortedKeys(w.sets), func(name string) bool { return len(w.stalled(w.sets[name], c)) > 0 })
-		excused := lost || chartlessOn[c.name]
+		excused := lost || waitsOn[c.name]
 		if w.serves(c) && !w.unserved(c) && !status.IsTrue(reg, hubv1.ReadyCondition) && !excused {
 			w.violated("status", "registration %s is not Ready at rest: %s", c.name, conditionOf(reg))
 		}
@@ -90,6 +90,12 @@ func (w *World) ledElsewhere(c *cluster) bool {
 	return slices.ContainsFunc(w.clusters, func(to *cluster) bool {
 		return to != c && !to.gone && reg != nil && reg.Status.ClusterUID == to.uid()
 	})
+}
+
+// saysWhyNot returns whether an add-on's status says what it waits for, which cannot come as things are.
+func (w *World) saysWhyNot(s *set, d *hubv1.AddonDelivery, c *cluster, a hubv1.AddonStatus) bool {
+	return w.saysChartless(d, c, a) || w.yieldsLater(s, c, a) ||
+		a.State == hubv1.AddonWaitingForDependency && w.waitsForStalled(c, w.server.Get(keyOf(a.Kind, d.Namespace, a.Object)))
 }
 
 // saysChartless returns whether an add-on stays as it is for one that does not render, and its status says that Flux misses its chart.
@@ -234,7 +240,7 @@ func (w *World) checkSet(s *set) {
 		slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
 			c := w.cluster(d.Spec.RegistrationRef.Name)
 			return c != nil && d.SetKey().String() == s.namespace+"/"+s.name && slices.ContainsFunc(d.Status.Addons, func(a hubv1.AddonStatus) bool {
-				return w.yieldsLater(s, c, a) || w.saysChartless(d, c, a)
+				return w.saysWhyNot(s, d, c, a)
 			})
 		})
 	if !status.IsTrue(there, hubv1.ReadyCondition) && !lost && !w.waitsForSuccessor(o) && !w.failsOnGone(s, there) {

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -26,28 +25,29 @@ const (
 	Teams         = "teams"
 )
 
-// Namespace returns whether a namespace is being deleted.
+// Namespace returns whether a namespace is being deleted. It reads by a list, which the hub may do anyway.
 func Namespace(ctx context.Context, live client.Reader, name string) (bool, error) {
-	return going(ctx, live, corev1.SchemeGroupVersion.WithKind("Namespace"), name)
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	if err := live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: name}); err != nil {
+		return false, fmt.Errorf("read Namespace %s: %w", name, err)
+	}
+	return len(list.Items) > 0 && list.Items[0].DeletionTimestamp != nil, nil
 }
 
-// AnyKind returns whether one of the hub's own kinds is being deleted, and every object of it.
+// AnyKind returns whether one of the hub's own kinds is being deleted, and every object of it. Each new registration asks. It reads by
+// name: for a live list the API server waits until its watch cache has caught up, which takes up to 100 ms if no CRD has changed of late.
 func AnyKind(ctx context.Context, live client.Reader, kinds ...string) (bool, error) {
 	for _, kind := range kinds {
-		is, err := going(ctx, live, apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), kind+"."+hubv1.GroupVersion.Group)
-		if is || err != nil {
-			return is, err
+		crd := &metav1.PartialObjectMetadata{}
+		crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+		name := client.ObjectKey{Name: kind + "." + hubv1.GroupVersion.Group}
+		if err := live.Get(ctx, name, crd); client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("read CustomResourceDefinition %s: %w", name.Name, err)
+		}
+		if crd.DeletionTimestamp != nil {
+			return true, nil
 		}
 	}
 	return false, nil
-}
-
-// going reads one object by a list: the hub may list these kinds anyway.
-func going(ctx context.Context, live client.Reader, gvk schema.GroupVersionKind, name string) (bool, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := live.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: name}); err != nil {
-		return false, fmt.Errorf("read %s %s: %w", gvk.Kind, name, err)
-	}
-	return len(list.Items) > 0 && list.Items[0].DeletionTimestamp != nil, nil
 }

@@ -23,12 +23,13 @@ func TestNothingIsRegisteredWhileTheCRDGoes(t *testing.T) {
 		"ItStaysAndOneIsThere": {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			live := interceptor.NewClient(fake.NewFakeClient(), interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
-				crd := metav1.PartialObjectMetadata{}
-				if tc.going {
-					crd.DeletionTimestamp = &metav1.Time{}
+			live := interceptor.NewClient(fake.NewFakeClient(), interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, crd client.Object, _ ...client.GetOption) error {
+				if key.Name != "clusterregistrations.chandler.dev" {
+					t.Errorf("it reads %s", key)
 				}
-				list.(*metav1.PartialObjectMetadataList).Items = []metav1.PartialObjectMetadata{crd}
+				if tc.going {
+					crd.SetDeletionTimestamp(&metav1.Time{})
+				}
 				return nil
 			}})
 			if err := (&Reconciler{Live: live}).mayRegister(t.Context(), tc.fresh); (err != nil) != tc.refused {

@@ -2,7 +2,7 @@
 
 // Package demise asks the management cluster, with a live read, whether an object's namespace or its CRD is being
 // deleted. If so, no user decided to delete that object, although it has a deletionTimestamp. The controllers ask only
-// before they remove something.
+// before they remove something, and before they register a cluster.
 package demise
 
 import (
@@ -35,8 +35,8 @@ func Namespace(ctx context.Context, live client.Reader, name string) (bool, erro
 	return len(list.Items) > 0 && list.Items[0].DeletionTimestamp != nil, nil
 }
 
-// AnyKind returns whether one of the hub's own kinds is being deleted, and every object of it. Each new registration asks. It reads by
-// name: for a live list the API server waits until its watch cache has caught up, which takes up to 100 ms if no CRD has changed of late.
+// AnyKind returns whether one of the hub's own kinds is being deleted, and every object of it. It reads each CRD by
+// name: before it answers a live list, the API server waits up to 100 ms for its watch cache, and each new registration would wait as long.
 func AnyKind(ctx context.Context, live client.Reader, kinds ...string) (bool, error) {
 	for _, kind := range kinds {
 		crd := &metav1.PartialObjectMetadata{}

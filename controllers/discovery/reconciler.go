@@ -293,7 +293,7 @@ func upToDate(reg *hubv1.ClusterRegistration, desired map[string]string) bool {
 	return true
 }
 
-// copiedLabels returns the annotation for labels, some of which are another writer's.
+// copiedLabels returns the value of the annotation that lists the copied labels, and marks those that another writer owns.
 func copiedLabels(desired map[string]string, theirs []string) string {
 	marked := make(map[string]string, len(desired))
 	for k := range desired {

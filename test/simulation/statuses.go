@@ -197,10 +197,10 @@ func (w *World) someLostAll(of func(*hubv1.AddonDelivery) bool) bool {
 	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool { return of(d) && lostAll(d) })
 }
 
-// delivers returns whether a set has a delivery to a cluster.
-func (w *World) delivers(s *set, c *cluster) bool {
-	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
-		return d.SetKey().String() == s.namespace+"/"+s.name && d.Spec.RegistrationRef.Name == c.name
+// deliveriesOf returns the deliveries of a set to a cluster: one, and those that name both and are forged.
+func (w *World) deliveriesOf(s *set, c *cluster) []*hubv1.AddonDelivery {
+	return slices.DeleteFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
+		return d.SetKey().String() != s.namespace+"/"+s.name || d.Spec.RegistrationRef.Name != c.name
 	})
 }
 
@@ -226,7 +226,7 @@ func (w *World) checkSet(s *set) {
 			}
 		case registered && w.selects(s, c):
 			gone++ // selected again while its delivery goes
-		case !registered && w.delivers(s, c):
+		case !registered && len(w.deliveriesOf(s, c)) > 0:
 			gone++ // so does a delivery whose registration is gone, and nobody makes it again
 		}
 	}

@@ -95,9 +95,9 @@ func (w *World) awaited(c *cluster, work *workload) bool {
 	})
 }
 
-// withdrawnLater returns whether a set that somebody has deleted, or that does not select a cluster any more, or did not until its
-// delivery was deleted, waits there: what another set is to take over cannot be delivered there now, and what that depends on stays as
-// well. A deletion cannot be taken back: the set comes again when its delivery is gone.
+// withdrawnLater returns whether a set waits as it leaves a cluster: what another set is to take over cannot be delivered there now, and
+// what that depends on stays as well. The set is deleted, or does not select the cluster, or selects it again while its delivery is being
+// deleted: a deletion cannot be taken back, and the set comes again when its delivery is gone.
 func (w *World) withdrawnLater(set string, c *cluster) bool {
 	_, name, _ := strings.Cut(set, "/")
 	s := w.sets[name]
@@ -114,10 +114,7 @@ func (w *World) withdrawnLater(set string, c *cluster) bool {
 
 // leaving returns whether the withdrawn delivery of a set to a cluster is being deleted.
 func (w *World) leaving(s *set, c *cluster) bool {
-	return slices.ContainsFunc(w.deliveries(), func(d *hubv1.AddonDelivery) bool {
-		return d.SetKey().String() == s.namespace+"/"+s.name && d.Spec.RegistrationRef.Name == c.name && d.Withdrawn() &&
-			d.DeletionTimestamp != nil
-	})
+	return slices.ContainsFunc(w.deliveriesOf(s, c), func(d *hubv1.AddonDelivery) bool { return d.Withdrawn() && d.DeletionTimestamp != nil })
 }
 
 // waitsForSuccessor returns whether such a set, or its delivery, is kept open, and says so.

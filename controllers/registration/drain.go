@@ -16,6 +16,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/drain"
+	"github.com/chandler-hub/chandler/internal/serving"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -25,13 +26,13 @@ import (
 // The mark is written before the status. So the mark has gone before anything is delivered again, and the status
 // never reports a mark that does not exist.
 func (r *Reconciler) drain(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
-	s *served) (time.Duration, error) {
+	s *serving.Sets) (time.Duration, error) {
 	kind, err := kindOf(reg)
 	if err != nil {
 		return 0, nil // resolve says so in the status
 	}
 	facts := drain.Facts{
-		Spec: reg.Spec.DrainBeforeDeletion, Kind: kind, Origin: obj, Was: status.Find(reg, hubv1.DrainingCondition), Left: s.left,
+		Spec: reg.Spec.DrainBeforeDeletion, Kind: kind, Origin: obj, Was: status.Find(reg, hubv1.DrainingCondition), Left: s.Left,
 		Now: r.Clock.Now(), Since: r.Tenure.Since(r.Clock.Now()),
 	}
 	if c := status.Find(reg, hubv1.SuspendedCondition); c != nil {
@@ -48,12 +49,12 @@ func (r *Reconciler) drain(ctx context.Context, reg *hubv1.ClusterRegistration, 
 			d = drain.Decide(facts)
 		}
 	}
-	s.idleDrain = d.Idle
+	s.IdleDrain = d.Idle
 	if d.Keep {
 		return 0, nil
 	}
 	if err := r.mark(ctx, obj, d.Guarded, d.Drained); err != nil {
-		s.idleDrain = fmt.Sprintf("%s %q cannot be marked for its deletion: the hub tries again, and its log says why", kind.Kind, obj.GetName())
+		s.IdleDrain = fmt.Sprintf("%s %q cannot be marked for its deletion: the hub tries again, and its log says why", kind.Kind, obj.GetName())
 		return 0, err
 	}
 	if d.Reason == "" {
@@ -111,18 +112,6 @@ func (r *Reconciler) unmark(ctx context.Context, reg *hubv1.ClusterRegistration,
 	return r.mark(ctx, obj, false, false)
 }
 
-// leftOf names the add-ons of a delivery, as set/add-on.
-func leftOf(d *hubv1.AddonDelivery) []string {
-	if len(d.Status.Addons) == 0 {
-		return []string{d.Spec.AddonSetRef.Name}
-	}
-	out := make([]string, len(d.Status.Addons))
-	for i, a := range d.Status.Addons {
-		out[i] = d.Spec.AddonSetRef.Name + "/" + a.Name
-	}
-	return out
-}
-
 // tellDrain sends an event at each step of a drain. It is about the origin, because that is what a user wants to
 // delete.
 func (r *Reconciler) tellDrain(before, after *hubv1.ClusterRegistration, obj *unstructured.Unstructured) {
@@ -139,11 +128,4 @@ func (r *Reconciler) tellDrain(before, after *hubv1.ClusterRegistration, obj *un
 	default:
 		r.Recorder.Eventf(obj, after, corev1.EventTypeNormal, hubv1.DrainingEvent, "Drain", "%s", is.Message)
 	}
-}
-
-// draining returns the summary of a cluster that is being drained.
-func draining(c *metav1.Condition) status.Summary {
-	phase := map[string]status.Phase{hubv1.DrainInProgressReason: status.Working, hubv1.DrainedReason: status.Done,
-		hubv1.DrainTimedOutReason: status.Broken}
-	return status.Summary{Phase: phase[c.Reason], Reason: c.Reason, Message: c.Message}
 }

@@ -223,7 +223,7 @@ func unregisteringReason(f teardown.RegistrationFacts, d teardown.Decision) stri
 
 // deliveriesLeft counts the deliveries of a registration that the cache shows. Before the registration goes, unseen looks for the others.
 func (r *Reconciler) deliveriesLeft(ctx context.Context, reg *hubv1.ClusterRegistration) (int, error) {
-	list, err := r.deliveriesOf(ctx, reg)
+	list, err := r.deliveriesOf(ctx, client.ObjectKeyFromObject(reg))
 	return len(list), err
 }
 

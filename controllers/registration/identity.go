@@ -17,13 +17,14 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/serving"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
 // access finds out how to log in to a cluster, and what is known of the cluster.
 func (r *Reconciler) access(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
-	verdict origin.Verdict) (resolution, *refusal, error) {
+	verdict origin.Verdict) (resolution, *serving.Refusal, error) {
 	kc := reg.Spec.KubeConfig
 	if kc == nil || kc.WorkloadIdentity == nil {
 		found := r.resolve(ctx, reg, obj, verdict)

@@ -41,7 +41,7 @@ func tellsOf(t *testing.T, reg *hubv1.ClusterRegistration, want int, beside ...c
 	api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(beside...).Build()
 	r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(moment),
 		Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"flux-system", "platform"}}}}
-	if _, err := r.deliveries(t.Context(), reg); err != nil {
+	if _, err := r.sets(t.Context(), reg); err != nil {
 		t.Fatal(err)
 	}
 	if len(reg.Status.Orphans) != want {

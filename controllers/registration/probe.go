@@ -17,15 +17,13 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/probe"
+	"github.com/chandler-hub/chandler/internal/serving"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
-// refusal returns why a cluster's answer is not accepted; nil if it is.
-type refusal struct{ reason, message string }
-
 // probe hands the candidates to the pool, and takes over its results: Reachable, the facts, and which kubeconfig the
 // Flux objects use. It never waits for a cluster.
-func (r *Reconciler) probe(reg *hubv1.ClusterRegistration, found resolution) *refusal {
+func (r *Reconciler) probe(reg *hubv1.ClusterRegistration, found resolution) *serving.Refusal {
 	if len(found.candidates) == 0 {
 		// A probe in progress goes on: the cluster may well answer while its Secret is being written.
 		if status.Find(reg, hubv1.ReachableCondition) == nil {
@@ -126,7 +124,7 @@ func (r *Reconciler) choose(key types.NamespacedName, reg *hubv1.ClusterRegistra
 // changes nothing; several in a row do. A kubeconfig that leads elsewhere has to be answered first: until then it is not known
 // of which cluster the registration is, and nothing is to be uninstalled from the one that it was of.
 func (r *Reconciler) reachable(reg *hubv1.ClusterRegistration, found resolution, chosen candidate, result probe.Result,
-	fresh bool) *refusal {
+	fresh bool) *serving.Refusal {
 	was := status.Find(reg, hubv1.ReachableCondition)
 	now := r.Clock.Now()
 	answered := was != nil && was.Status == metav1.ConditionTrue
@@ -143,7 +141,7 @@ func (r *Reconciler) reachable(reg *hubv1.ClusterRegistration, found resolution,
 		status.Set(reg, hubv1.ReachableCondition, metav1.ConditionFalse, result.Err.Reason, r.failures(reg, found, result), now)
 	default:
 		if refused := r.accept(result); refused != nil {
-			status.Set(reg, hubv1.ReachableCondition, metav1.ConditionFalse, refused.reason, refused.message, now)
+			status.Set(reg, hubv1.ReachableCondition, metav1.ConditionFalse, refused.Reason, refused.Message, now)
 			return refused
 		}
 		reg.Status.Endpoint = chosen.config.Server()
@@ -171,10 +169,10 @@ func young(was *metav1.Condition, result probe.Result) bool {
 }
 
 // accept refuses the management cluster itself.
-func (r *Reconciler) accept(result probe.Result) *refusal {
+func (r *Reconciler) accept(result probe.Result) *serving.Refusal {
 	if result.ClusterUID == r.HubUID {
-		return &refusal{hubv1.HubItselfReason,
-			"the kubeconfig points at the management cluster itself; Chandler delivers to workload clusters only"}
+		return &serving.Refusal{Reason: hubv1.HubItselfReason,
+			Message: "the kubeconfig points at the management cluster itself; Chandler delivers to workload clusters only"}
 	}
 	return nil
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/pace"
 	"github.com/chandler-hub/chandler/internal/probe"
+	"github.com/chandler-hub/chandler/internal/serving"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -88,16 +89,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 		return ctrl.Result{}, err
 	}
 	r.dated(before, reg)
-	served, err := r.serves(ctx, reg)
+	sets, err := r.serves(ctx, reg)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	r.unregistering(reg, verdict)
-	served.doubt = doubt
-	served.unreadable(reg, obj)
-	drained, failed := r.drain(ctx, reg, obj, &served)
-	r.summarize(reg, found, refused, served)
-	wait := r.waiting.For(client.ObjectKeyFromObject(reg), pace.Registration(before, reg, served.lags()), pace.Delay(before), r.Clock.Now())
+	sets.Doubt = doubt
+	sets.Unreadable(reg, obj)
+	drained, failed := r.drain(ctx, reg, obj, sets)
+	sets.Summarize(reg, serving.Access{Waiting: found.waiting, Refused: refused}, r.Clock.Now())
+	wait := r.waiting.For(client.ObjectKeyFromObject(reg), pace.Registration(before, reg, sets.Lags()), pace.Delay(before), r.Clock.Now())
 	if wait == 0 {
 		if err := r.writeStatus(ctx, before, reg, obj); err != nil {
 			return ctrl.Result{}, err
@@ -108,14 +109,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 }
 
 // serves says what is delivered to the cluster through a registration, and whether another registration has the cluster.
-func (r *Reconciler) serves(ctx context.Context, reg *hubv1.ClusterRegistration) (served, error) {
+func (r *Reconciler) serves(ctx context.Context, reg *hubv1.ClusterRegistration) (*serving.Sets, error) {
 	if err := r.duplicates(ctx, reg); err != nil {
-		return served{}, err
+		return nil, err
 	}
 	if err := r.namesake(ctx, reg); err != nil {
-		return served{}, err
+		return nil, err
 	}
-	return r.deliveries(ctx, reg)
+	return r.sets(ctx, reg)
 }
 
 // writeStatus writes the status of a registration, and sends events about what has changed.

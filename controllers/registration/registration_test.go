@@ -8,107 +8,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/serving"
 	"github.com/chandler-hub/chandler/internal/status"
 )
-
-func TestOutcome(t *testing.T) {
-	valid := func(s metav1.ConditionStatus, reason string) metav1.Condition {
-		return metav1.Condition{Type: hubv1.KubeConfigValidCondition, Status: s, Reason: reason, Message: "kubeconfig"}
-	}
-	reachable := func(s metav1.ConditionStatus, reason string) metav1.Condition {
-		return metav1.Condition{Type: hubv1.ReachableCondition, Status: s, Reason: reason, Message: "probe"}
-	}
-	good, answers := valid("True", "Succeeded"), reachable("True", "ProbeSucceeded")
-	counts := func(total, ready, failed int32) served {
-		return served{counts: hubv1.ObjectCounts{Total: total, Ready: ready, Failed: failed}, failed: []string{"base/a: boom"}, why: []string{"flux-system/base wants a=b"}}
-	}
-	with := func(s served, change func(*served)) served {
-		change(&s)
-		return s
-	}
-	draining := func(reason string) *metav1.Condition {
-		return &metav1.Condition{Type: hubv1.DrainingCondition, Status: "True", Reason: reason, Message: "drain"}
-	}
-	cases := map[string]struct {
-		valid, reachable metav1.Condition
-		maintenance      string
-		draining         *metav1.Condition
-		waiting, paused  bool
-		identity         string
-		refused          *refusal
-		sets             []hubv1.SetResult
-		served           served
-		want             status.Summary
-	}{
-		"NotReadyYet":    {valid: valid("False", hubv1.KubeConfigNotReadyReason), waiting: true, want: status.Summary{Phase: status.Working, Reason: hubv1.KubeConfigNotReadyReason, Message: "kubeconfig"}},
-		"Malformed":      {valid: valid("False", "KubeConfigMalformed"), want: status.Summary{Phase: status.Broken, Reason: "KubeConfigMalformed", Message: "kubeconfig"}},
-		"HubItself":      {valid: good, reachable: reachable("False", hubv1.HubItselfReason), refused: &refusal{hubv1.HubItselfReason, "the hub"}, want: status.Summary{Phase: status.Broken, Reason: hubv1.HubItselfReason, Message: "the hub"}},
-		"NobodyProbes":   {valid: good, reachable: reachable("Unknown", hubv1.NotProbedReason), identity: "aws", served: counts(2, 0, 0), want: status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "0 of 2 add-ons are Ready"}},
-		"NobodyNeedsTo":  {valid: good, reachable: reachable("Unknown", hubv1.NotProbedReason), identity: "aws", served: counts(0, 0, 0), want: status.Summary{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: "no AddonSet delivers to this cluster: flux-system/base wants a=b"}},
-		"FluxFails":      {valid: good, reachable: reachable("False", hubv1.FluxFailsReason), identity: "aws", served: counts(2, 0, 0), want: status.Summary{Phase: status.Broken, Reason: hubv1.FluxFailsReason, Message: "probe"}},
-		"NotProbed":      {valid: good, reachable: reachable("Unknown", hubv1.NotProbedReason), want: status.Summary{Phase: status.Working, Reason: hubv1.NotProbedReason, Message: "probe"}},
-		"Unreachable":    {valid: good, reachable: reachable("False", "DialTimeout"), served: counts(2, 2, 0), want: status.Summary{Phase: status.Broken, Reason: "DialTimeout", Message: "probe"}},
-		"Upgrading":      {valid: good, reachable: reachable("False", "DialTimeout"), maintenance: "ClusterUpgrading", want: status.Summary{Phase: status.Working, Reason: "ClusterUpgrading", Message: "at work: probe"}},
-		"UpgradingUp":    {valid: good, reachable: answers, maintenance: "ClusterUpgrading", served: counts(1, 1, 0), want: status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "the add-on is Ready"}},
-		"NoSet":          {valid: good, reachable: answers, served: counts(0, 0, 0), sets: []hubv1.SetResult{{Name: "flux-system/base", Result: "NotSelected: wants a=b"}}, want: status.Summary{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: "no AddonSet delivers to this cluster: flux-system/base wants a=b"}},
-		"StalledSet":     {valid: good, reachable: answers, served: served{why: []string{"flux-system/base does not compile"}}, sets: []hubv1.SetResult{{Name: "flux-system/base", Result: "Stalled: the set does not compile"}}, want: status.Summary{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: "no AddonSet delivers to this cluster: flux-system/base does not compile"}},
-		"JustSelected":   {valid: good, reachable: answers, served: served{pending: []string{"flux-system/base"}}, want: status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "about to be delivered: flux-system/base"}},
-		"BeforeItsWave":  {valid: good, reachable: answers, served: served{later: []string{"flux-system/base"}}, want: status.Summary{Phase: status.Done, Reason: hubv1.WaitingForWaveReason, Message: "waits for its wave: flux-system/base"}},
-		"OneMore":        {valid: good, reachable: answers, served: with(counts(2, 2, 0), func(s *served) { s.pending = []string{"flux-system/more"} }), want: status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "all 2 add-ons are Ready; about to be delivered: flux-system/more"}},
-		"Leaving":        {valid: good, reachable: answers, served: with(counts(2, 2, 0), func(s *served) { s.leaving = []string{"flux-system/old (hello)"} }), want: status.Summary{Phase: status.Working, Reason: hubv1.AddonsLeavingReason, Message: "being withdrawn: flux-system/old (hello)"}},
-		"LastOneLeaving": {valid: good, reachable: answers, served: served{leaving: []string{"flux-system/old"}}, want: status.Summary{Phase: status.Working, Reason: hubv1.AddonsLeavingReason, Message: "being withdrawn: flux-system/old"}},
-		"FailedLeaving":  {valid: good, reachable: answers, served: with(counts(2, 1, 1), func(s *served) { s.leaving = []string{"flux-system/old"} }), want: status.Summary{Phase: status.Broken, Reason: hubv1.AddonsFailedReason, Message: "1 of 2 add-ons failed: base/a: boom; being withdrawn: flux-system/old"}},
-		"OneBeingDropped": {valid: good, reachable: answers, served: with(counts(2, 2, 0), func(s *served) {
-			s.unready = []unready{{"flux-system/base", hubv1.ProgressingReason, "x is Removing"}}
-		}), want: status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "all 2 add-ons are Ready; flux-system/base: x is Removing"}},
-		"Held": {valid: good, reachable: answers, served: with(counts(2, 2, 0), func(s *served) {
-			s.unready = []unready{{"flux-system/a", hubv1.ProgressingReason, "x is Removing"}, {"flux-system/base", hubv1.RemovalsHeldReason, "x stays"}}
-		}), want: status.Summary{Phase: status.Working, Reason: hubv1.RemovalsHeldReason, Message: "all 2 add-ons are Ready; flux-system/base: x stays"}},
-		"NotResumedYet": {valid: good, reachable: answers, served: with(counts(2, 0, 0), func(s *served) {
-			s.unready = []unready{{"flux-system/base", hubv1.ClusterUnreachableReason, "no answer"}}
-		}), want: status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "0 of 2 add-ons are Ready"}},
-		"OneSuspended": {valid: good, reachable: answers, served: with(counts(2, 2, 0), func(s *served) { s.suspended = []string{"base/a"} }), want: status.Summary{Phase: status.Done, Reason: hubv1.SuspendedReason, Message: "all 2 add-ons are Ready; suspended: base/a"}},
-		"Paused":       {valid: good, reachable: answers, paused: true, served: counts(2, 2, 0), want: status.Summary{Phase: status.Done, Reason: hubv1.PausedReason, Message: "a test; its Flux objects are suspended"}},
-		"PausedOnTheWay": {valid: good, reachable: answers, paused: true, served: with(counts(2, 1, 0), func(s *served) {
-			s.unready = []unready{{"flux-system/base", hubv1.PausedReason, "a test"}}
-		}), want: status.Summary{Phase: status.Working, Reason: hubv1.PausedReason, Message: "a test; its Flux objects are suspended"}},
-		"AddonFailed":    {valid: good, reachable: answers, served: counts(3, 1, 1), want: status.Summary{Phase: status.Broken, Reason: hubv1.AddonsFailedReason, Message: "1 of 3 add-ons failed: base/a: boom"}},
-		"AddonsOnTheWay": {valid: good, reachable: answers, served: counts(3, 1, 0), want: status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: "1 of 3 add-ons are Ready"}},
-		"Draining":       {valid: good, reachable: answers, draining: draining(hubv1.DrainInProgressReason), served: counts(3, 2, 1), want: status.Summary{Phase: status.Working, Reason: hubv1.DrainInProgressReason, Message: "drain"}},
-		"Drained":        {valid: good, reachable: answers, draining: draining(hubv1.DrainedReason), served: counts(0, 0, 0), want: status.Summary{Phase: status.Done, Reason: hubv1.DrainedReason, Message: "drain"}},
-		"DrainTimedOut":  {valid: good, reachable: answers, draining: draining(hubv1.DrainTimedOutReason), served: counts(3, 2, 1), want: status.Summary{Phase: status.Broken, Reason: hubv1.DrainTimedOutReason, Message: "drain"}},
-		"DrainHangs":     {valid: good, reachable: reachable("False", "DialTimeout"), draining: draining(hubv1.DrainInProgressReason), want: status.Summary{Phase: status.Broken, Reason: "DialTimeout", Message: "probe"}},
-		"AllReady":       {valid: good, reachable: answers, served: counts(3, 3, 0), want: status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "all 3 add-ons are Ready"}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			reg := &hubv1.ClusterRegistration{Status: hubv1.ClusterRegistrationStatus{Conditions: []metav1.Condition{tc.valid, tc.reachable}, Sets: tc.sets}}
-			if tc.maintenance != "" {
-				reg.Status.Conditions = append(reg.Status.Conditions, metav1.Condition{Type: hubv1.MaintenanceCondition, Status: "True", Reason: tc.maintenance, Message: "at work"})
-			}
-			reg.Status.Credential = &hubv1.CredentialStatus{WorkloadIdentity: tc.identity}
-			if tc.paused {
-				reg.Status.Conditions = append(reg.Status.Conditions, metav1.Condition{Type: hubv1.SuspendedCondition, Status: "True", Reason: hubv1.PausedReason, Message: "a test"})
-			}
-			if tc.draining != nil {
-				reg.Status.Conditions = append(reg.Status.Conditions, *tc.draining)
-			}
-			if got := summary(reg, resolution{waiting: tc.waiting}, tc.refused, tc.served); got != tc.want {
-				t.Errorf("got %+v, want %+v", got, tc.want)
-			}
-		})
-	}
-}
 
 func TestProbeKeysAreTakenApart(t *testing.T) {
 	for _, key := range []types.NamespacedName{{Namespace: "tenants", Name: "tenant1"}, {Namespace: "a", Name: "b.c-d"}} {
@@ -153,7 +66,6 @@ func TestSetResultsAreShort(t *testing.T) {
 	for i := range names {
 		names[i] = fmt.Sprintf("tenant-of-a-long-name-%04d", i)
 	}
-	scheme := hubscheme.New()
 	byName := func(op metav1.LabelSelectorOperator) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: hubv1.NameLabel, Operator: op, Values: names}}}
 	}
@@ -165,14 +77,19 @@ func TestSetResultsAreShort(t *testing.T) {
 	for name, selector := range map[string]*metav1.LabelSelector{"in": byName(metav1.LabelSelectorOpIn), "labels": many} {
 		sets = append(sets, &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: name}, Spec: hubv1.AddonSetSpec{ClusterSelector: selector}})
 	}
-	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(sets...).Build(), Config: &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}}
+	r := &Reconciler{Client: indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(sets...).Build(), Clock: clocktesting.NewFakePassiveClock(moment), Config: &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}}
 	for i := range 100 {
 		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "tenants", Name: fmt.Sprintf("other-%d", i)}}
-		var s served
-		if err := r.sets(t.Context(), reg, map[string]string{}, &s); err != nil {
+		status.Set(reg, hubv1.KubeConfigValidCondition, metav1.ConditionTrue, hubv1.SucceededReason, "", moment)
+		status.Set(reg, hubv1.ReachableCondition, metav1.ConditionTrue, hubv1.ProbeSucceededReason, "", moment)
+		sets, err := r.sets(t.Context(), reg)
+		if err != nil {
 			t.Fatal(err)
 		}
-		status.Summarize(reg, status.Summary{Phase: status.Done, Reason: hubv1.NoAddonSetReason, Message: noSet(s.why)}, time.Time{})
+		sets.Summarize(reg, serving.Access{}, moment)
+		if status.Reason(reg, hubv1.ReadyCondition) != hubv1.NoAddonSetReason {
+			t.Fatalf("it says %+v", status.Find(reg, hubv1.ReadyCondition))
+		}
 		if len(reg.Status.Sets) != 2 {
 			t.Fatalf("%d sets are told of, want 2", len(reg.Status.Sets))
 		}

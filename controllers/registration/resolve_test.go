@@ -225,7 +225,7 @@ func TestAccept(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := r.accept(probe.Result{ClusterUID: tc.answer})
-			if (got == nil) != (tc.want == "") || got != nil && got.reason != tc.want {
+			if (got == nil) != (tc.want == "") || got != nil && got.Reason != tc.want {
 				t.Errorf("got %v, want %q", got, tc.want)
 			}
 		})

@@ -31,7 +31,7 @@ func TestASetTurnsOutNotToCompile(t *testing.T) {
 		r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(moment),
 			Config: &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}}
 		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}
-		if _, err := r.deliveries(t.Context(), reg); err != nil {
+		if _, err := r.sets(t.Context(), reg); err != nil {
 			t.Fatal(err)
 		}
 		return reg.Status.Sets[0].Result
@@ -66,11 +66,11 @@ func TestADrainWaitsForWhatCameThroughAnother(t *testing.T) {
 	r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(moment),
 		Config: &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}}
 	left := func() int {
-		s, err := r.deliveries(t.Context(), drained)
+		s, err := r.sets(t.Context(), drained)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return len(s.left)
+		return len(s.Left)
 	}
 	if left() != 1 {
 		t.Errorf("%d are left", left())

@@ -16,6 +16,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/serving"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -104,12 +105,15 @@ func TestSummary(t *testing.T) {
 					},
 				}),
 			}
-			s, err := r.deliveries(t.Context(), reg)
+			sets, err := r.sets(t.Context(), reg)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := summary(reg, resolution{}, nil, s); got != tc.want {
-				t.Errorf("got %+v, want %+v", got, tc.want)
+			sets.Summarize(reg, serving.Access{}, moment)
+			want := &hubv1.ClusterRegistration{}
+			status.Summarize(want, tc.want, moment)
+			if got, want := status.Find(reg, hubv1.ReadyCondition), status.Find(want, hubv1.ReadyCondition); *got != *want {
+				t.Errorf("got %+v, want %+v", got, want)
 			}
 			if reg.Status.AddonCounts.Summary != tc.counts {
 				t.Errorf("ADDONS %s, want %s", reg.Status.AddonCounts.Summary, tc.counts)

@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/breaker"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/probe"
+	"github.com/chandler-hub/chandler/internal/serving"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -23,7 +24,7 @@ import (
 // delivery controller suspends them. Condition Maintenance says what the origin's own controller does with the cluster. It
 // returns after how long to decide again, and a doubt to report.
 func (r *Reconciler) suspend(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
-	refused *refusal) (time.Duration, string, error) {
+	refused *serving.Refusal) (time.Duration, string, error) {
 	now := r.Clock.Now()
 	was, reachable := status.Find(reg, hubv1.SuspendedCondition), status.Find(reg, hubv1.ReachableCondition)
 	facts := breaker.Facts{

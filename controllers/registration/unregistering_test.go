@@ -119,27 +119,6 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestRowSaysThatItGoes: a cluster whose label is off is Ready for as long as the delay runs, and its row says what comes.
-func TestRowSaysThatItGoes(t *testing.T) {
-	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	reg := &hubv1.ClusterRegistration{}
-	for _, typ := range []string{hubv1.KubeConfigValidCondition, hubv1.ReachableCondition} {
-		status.Set(reg, typ, metav1.ConditionTrue, hubv1.SucceededReason, "", now)
-	}
-	r := &Reconciler{Config: &hubconfig.Config{}, Clock: clock.NewFakePassiveClock(now)}
-	says := func() metav1.Condition {
-		r.summarize(reg, resolution{}, nil, served{counts: hubv1.ObjectCounts{Total: 2, Ready: 2}})
-		return *status.Find(reg, hubv1.ReadyCondition)
-	}
-	if c := says(); c.Message != "all 2 add-ons are Ready" {
-		t.Errorf("%+v", c)
-	}
-	status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.LabelRemovedReason, "the label is gone", now)
-	if c := says(); c.Status != metav1.ConditionTrue || c.Message != "the label is gone; all 2 add-ons are Ready" {
-		t.Errorf("%+v", c)
-	}
-}
-
 // A registration with a kubeconfig of its own outlives the Secret that it came from. Nothing asks for it then, and its owner may delete it.
 func TestSeen(t *testing.T) {
 	secret, tenant := origin.Secret.Reference("one"), origin.Kamaji.Reference("one")

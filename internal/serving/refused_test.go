@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registration
+package serving
 
 import (
 	"strings"
@@ -45,12 +45,12 @@ func TestRefusedIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			reg := &hubv1.ClusterRegistration{}
 			status.Set(reg, hubv1.OverridesRefusedCondition, metav1.ConditionTrue, "Old", "of yesterday", time.Time{})
-			var s served
+			var s Sets
 			for _, d := range tc.deliveries {
 				s.refuse(d)
 			}
-			s.unreadable(reg, tc.origin)
-			ready := reportRefused(reg, s, time.Time{})
+			s.Unreadable(reg, tc.origin)
+			ready := s.reportRefused(reg, time.Time{})
 			c := status.Find(reg, hubv1.OverridesRefusedCondition)
 			if tc.want == "" {
 				if c != nil || ready != "" {
@@ -66,9 +66,9 @@ func TestRefusedIsTold(t *testing.T) {
 			}
 		})
 	}
-	var s served
+	var s Sets
 	s.refuse(delivery("a", hubv1.OverrideRefusedReason, strings.Repeat("x", 2000)))
-	if ready := reportRefused(&hubv1.ClusterRegistration{}, s, time.Time{}); len(ready) > 400 {
+	if ready := s.reportRefused(&hubv1.ClusterRegistration{}, time.Time{}); len(ready) > 400 {
 		t.Errorf("Ready says it in %d characters", len(ready))
 	}
 }

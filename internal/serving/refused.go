@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registration
+package serving
 
 import (
 	"cmp"
@@ -18,7 +18,7 @@ import (
 )
 
 // refuse collects what a delivery ignores of what the cluster's owner wrote.
-func (s *served) refuse(d *hubv1.AddonDelivery) {
+func (s *Sets) refuse(d *hubv1.AddonDelivery) {
 	c := status.Find(d, hubv1.OverridesRefusedCondition)
 	if c == nil {
 		return
@@ -30,8 +30,8 @@ func (s *served) refuse(d *hubv1.AddonDelivery) {
 	})
 }
 
-// unreadable adds what cannot be read, once: each delivery's list begins with it.
-func (s *served) unreadable(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) {
+// Unreadable adds what cannot be read, once: each delivery's list begins with it.
+func (s *Sets) Unreadable(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) {
 	_, texts := facts.Variables(reg, obj)
 	var out []string
 	for _, r := range s.refused {
@@ -55,7 +55,7 @@ const maxRefused = 300
 
 // reportRefused sets or clears the condition, and returns what Ready says of it. The author of something that is
 // ignored should see that at first sight, but it is no failure of the cluster.
-func reportRefused(reg *hubv1.ClusterRegistration, s served, now time.Time) string {
+func (s *Sets) reportRefused(reg *hubv1.ClusterRegistration, now time.Time) string {
 	if len(s.refused) == 0 {
 		status.Clear(reg, hubv1.OverridesRefusedCondition)
 		return ""

@@ -70,14 +70,14 @@ func busyFixture(tb testing.TB, n int) func() {
 	}
 	return func() {
 		r := &Reconciler{Config: &hubconfig.Config{}, Clock: clocktesting.NewFakePassiveClock(fleetTime), Client: reader}
-		f, err := r.observe(tb.Context(), set, match.Aim{Reach: selector.Reach(), Selector: selector})
+		f, _, err := r.observe(tb.Context(), set, match.Aim{Reach: selector.Reach(), Selector: selector})
 		if err != nil {
 			tb.Fatal(err)
 		}
 		if _, err := r.roll(tb.Context(), set, f, &revised{}); err != nil {
 			tb.Fatal(err)
 		}
-		r.summarize(set, f, nil)
+		f.Summarize(set, nil, r.Clock.Now())
 	}
 }
 

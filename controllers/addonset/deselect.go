@@ -4,19 +4,17 @@ package addonset
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/deliverywriter"
 	"github.com/chandler-hub/chandler/controllers/demise"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/team"
@@ -26,25 +24,6 @@ import (
 // more keeps what it has for --deselection-delay. Only spec.withdrawAfter of the delivery is written, by the matcher, and
 // it is removed when the set selects the cluster again. When the time is over, the set's reconciler asks the removal guard,
 // reads everything live that decides, and withdraws the delivery.
-
-// note writes after which time a delivery is withdrawn. The matcher may have decided that by a cache that lags, so it
-// writes exactly to what it has seen.
-func (m *Matcher) note(ctx context.Context, d *hubv1.AddonDelivery) error {
-	after := m.Clock.Now().Add(m.Config.DeselectionDelay + time.Second - 1).Truncate(time.Second) // the API has no fractions
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": d.UID, "resourceVersion": d.ResourceVersion},
-		"spec":     map[string]any{"withdrawAfter": metav1.NewTime(after)},
-	})
-	if err != nil {
-		return fmt.Errorf("note when delivery %s is withdrawn: %w", d.Name, err)
-	}
-	there := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}}
-	if err := m.Client.Patch(ctx, there, client.RawPatch(types.MergePatchType, patch),
-		client.FieldOwner(hubv1.SwitchFieldManager)); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("note when delivery %s is withdrawn: %w", d.Name, err))
-	}
-	return nil
-}
 
 // keepsFor returns how long a cluster keeps what it has of a set that does not select it; 0 if that time is over. A hub that starts
 // counts anew: while none was at work, the cluster may have been selected. What the guard holds already stays on its list, so that
@@ -95,7 +74,7 @@ func (r *Reconciler) deselect(ctx context.Context, asked *removals, q request) e
 	if has, err := r.teamHas(ctx, set, reg); err != nil || has {
 		return err
 	}
-	return withdraw(ctx, r.Client, q.delivery, q.orphan)
+	return deliverywriter.Withdraw(ctx, r.Client, q.delivery, q.orphan)
 }
 
 // behind is an error that has the set looked at again when the cache has caught up.

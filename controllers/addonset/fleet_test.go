@@ -107,14 +107,14 @@ func TestSetSays(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := &Reconciler{Config: &hubconfig.Config{}, Clock: clocktesting.NewFakePassiveClock(fleetTime), Client: lists(tc.fleet)}
-			f, err := r.observe(t.Context(), set, match.Aim{Reach: selector.Reach(), Selector: selector})
+			f, _, err := r.observe(t.Context(), set, match.Aim{Reach: selector.Reach(), Selector: selector})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, err := r.roll(t.Context(), set, f, &revised{}); err != nil {
 				t.Fatal(err)
 			}
-			r.summarize(set, f, nil)
+			f.Summarize(set, nil, fleetTime)
 			c := status.Find(set, hubv1.ReadyCondition)
 			if c.Status != tc.ready || c.Reason != tc.reason || c.Message != tc.says {
 				t.Errorf("got  %s %s: %s\nwant %s %s: %s", c.Status, c.Reason, c.Message, tc.ready, tc.reason, tc.says)

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/deliverywriter"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/drain"
@@ -126,7 +127,7 @@ func (m *Matcher) goesOn(ctx context.Context, reg *hubv1.ClusterRegistration) (f
 func (m *Matcher) withdrawAll(ctx context.Context, existing map[types.NamespacedName]*hubv1.AddonDelivery, orphaned bool) error {
 	var errs []error
 	for _, key := range sorted(existing) {
-		errs = append(errs, withdraw(ctx, m.Client, existing[key], orphaned || existing[key].Orphaned()))
+		errs = append(errs, deliverywriter.Withdraw(ctx, m.Client, existing[key], orphaned || existing[key].Orphaned()))
 	}
 	return errors.Join(errs...)
 }
@@ -145,7 +146,8 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 	case set.leaving:
 		return nil
 	case leaves && d != nil && d.Spec.WithdrawAfter == nil && !d.Withdrawn() && !set.aim().AtOnce(reg) && m.Config.DeselectionDelay > 0:
-		return m.note(ctx, d)
+		after := m.Clock.Now().Add(m.Config.DeselectionDelay + time.Second - 1).Truncate(time.Second)
+		return deliverywriter.Note(ctx, m.Client, d, after)
 	case leaves:
 		return nil // the set's reconciler withdraws what is there: it sees the fleet, and so how much goes at once
 	case d != nil && d.DeletionTimestamp == nil && d.Spec.WithdrawAfter != nil:
@@ -174,7 +176,7 @@ func (m *Matcher) match(ctx context.Context, reg *hubv1.ClusterRegistration, key
 // again.
 func (m *Matcher) takeBack(ctx context.Context, reg *hubv1.ClusterRegistration, key types.NamespacedName, set compiled,
 	d *hubv1.AddonDelivery) error {
-	stays, err := callOff(ctx, m.Client, d)
+	stays, err := deliverywriter.CallOff(ctx, m.Client, d)
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/deliverywriter"
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/compile"
@@ -274,7 +275,7 @@ func TestMatcherOrphans(t *testing.T) {
 				deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
 			d := r.look()
 			if tc.leaves {
-				if err := withdraw(t.Context(), r.Client, d, false); err != nil {
+				if err := deliverywriter.Withdraw(t.Context(), r.Client, d, false); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -4,7 +4,6 @@ package addonset
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,14 +11,10 @@ import (
 	"sync"
 	"time"
 
-	fluxmeta "github.com/fluxcd/pkg/apis/meta"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/documents"
 	"github.com/chandler-hub/chandler/controllers/sharedobjects"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/coverage"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
@@ -35,31 +31,21 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 )
 
 // revised is what became of a set's present spec.
 type revised struct {
 	// raw is the content of the newest revision, if it was looked at in this pass.
 	raw []byte
-	// waits says what the next revision waits for; empty if there is none to come. broken is true if Flux cannot read that.
-	waits  string
-	broken bool
+	// Next is the next revision, if one is to come.
+	coverage.Next
 	// stopped is true while a user wants no news.
 	stopped bool
 	// loose names what changes without a revision, and news what upstream has that waits for the end of a rollout.
 	loose, news []string
 	// again is after how long to look again; 0 if only when something happens.
 	again time.Duration
-}
-
-// waiting returns whether a revision is to come. Nil waits for nothing.
-func (n *revised) waiting() bool { return n != nil && n.waits != "" }
-
-func (n *revised) text() string {
-	if n.broken {
-		return "the next revision cannot be made: " + n.waits
-	}
-	return "the next revision waits for " + n.waits
 }
 
 // lookAgain returns after how long to look again; 0 if only when something happens. No event tells of the end of a rollout, for which
@@ -106,14 +92,14 @@ func (r *Reconciler) revise(ctx context.Context, set *hubv1.AddonSet, p *compile
 	}
 	in.Hold = out.stopped || !strategy.AtOnce() && rollout.UnderWay(set.Status.Rollout)
 	next := pin.Next(in)
-	if out.waits, out.broken, out.news = next.Waits, next.Broken, next.News; out.waits == "" {
+	if out.Next, out.news = (coverage.Next{Waits: next.Waits, Broken: next.Broken}), next.News; out.Waits == "" {
 		if out.raw, err = r.snapshot(ctx, set, next.Pins); err != nil {
 			return nil, err
 		}
 		in.Present = next.Pins
 	}
 	out.loose = append(out.loose, pin.Unheld(u.floats, in.Present)...)
-	set.Status.Sources = followed(set.Namespace, u.floats, in.Present)
+	set.Status.Sources = pin.Followed(set.Namespace, u.floats, in.Present, maxFloats)
 	return out, nil
 }
 
@@ -325,20 +311,20 @@ func (r *Reconciler) read(ctx context.Context, f *render.Float, one *pin.Float, 
 	if err != nil {
 		return fmt.Errorf("read %s: %w", one.Key, err)
 	}
-	one.Upstream, one.Why = artifact(f, obj)
+	one.Upstream, one.Why = pin.Upstream(f.Object, obj)
 	return nil
 }
 
 // unreadable is after how long to try again to make what follows a source.
 const unreadable = 10 * time.Second
 
-// source is a source of Flux.
+// source is a source of Flux that a client reads.
 type source interface {
 	client.Object
-	GetArtifact() *fluxmeta.Artifact
-	GetConditions() []metav1.Condition
+	pin.Source
 }
 
+// sourceOf returns an empty source of a kind.
 func sourceOf(kind string) source {
 	switch kind {
 	case sourcev1.HelmChartKind:
@@ -347,28 +333,6 @@ func sourceOf(kind string) source {
 		return &sourcev1.OCIRepository{}
 	}
 	return &sourcev1.GitRepository{}
-}
-
-// artifact returns what a source has, as it is pinned, or why it has nothing; both are empty while Flux is at work. What Flux has
-// read before counts also while it fails: no set pins less because upstream is down.
-func artifact(f *render.Float, obj source) (upstream, why string) {
-	if a := obj.GetArtifact(); a != nil {
-		files, _, _ := unstructured.NestedSlice(f.Object.Object, "spec", "valuesFiles")
-		upstream, err := pin.Read(f.Object.GetKind(), a.Revision, len(files) > 0)
-		if err != nil {
-			return "", err.Error()
-		}
-		return upstream, failure(obj)
-	}
-	return "", failure(obj)
-}
-
-// failure returns why a source fails; "" if it does not.
-func failure(obj source) string {
-	if c := apimeta.FindStatusCondition(obj.GetConditions(), hubv1.ReadyCondition); c != nil && c.Status == metav1.ConditionFalse {
-		return c.Message
-	}
-	return ""
 }
 
 // surveys remembers what each set follows: to find it costs as much as to render some clusters.
@@ -412,18 +376,4 @@ func (s *surveys) forget(set types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.all, set)
-}
-
-// followed says what a set follows, and what its newest revision holds of it.
-func followed(namespace string, floats []pin.Float, pins *compile.Pins) []hubv1.FollowedSource {
-	var out []hubv1.FollowedSource
-	for i := range floats {
-		if f := &floats[i]; len(out) < maxFloats {
-			out = append(out, f.Status(namespace, pins))
-		}
-	}
-	slices.SortFunc(out, func(a, b hubv1.FollowedSource) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	return out
 }

@@ -35,6 +35,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/coverage"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/provenance"
@@ -102,27 +103,28 @@ func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) (time.Durat
 	} else if newest, err = r.revise(ctx, set, program, aim.Selector); err != nil {
 		return 0, err
 	}
-	fleet, err := r.observe(ctx, set, aim)
+	fleet, asked, err := r.observe(ctx, set, aim)
 	if err != nil {
 		return 0, err
 	}
-	verdict := r.guard(set, fleet.removals)
+	verdict := r.guard(set, asked)
 	var next rollout.Decision
 	switch {
 	case invalid != nil:
-		fleet.admit(true, nil, nil)
+		fleet.Admit(true, nil, nil)
 	case set.Status.Revision == "": // the first one waits
-		fleet.admit(true, nil, nil)
+		fleet.Admit(true, nil, nil)
 		r.publish(ctx, set, aim, nil)
 	default:
-		fleet.granted(&verdict)
+		granted(fleet.Clusters, asked, &verdict)
 		if next, err = r.roll(ctx, set, fleet, newest); err != nil {
 			return 0, err
 		}
 		r.publish(ctx, set, aim, &next)
 	}
-	fleet.newest, fleet.held = newest, set.Status.HeldRemovals
-	r.summarize(set, fleet, invalid)
+	fleet.Next, fleet.Held = newest.Next, set.Status.HeldRemovals
+	r.summarizeRollout(set)
+	fleet.Summarize(set, invalid, r.Clock.Now())
 	if err := apply.StatusUnchanged(ctx, r.Client, before, set); err != nil {
 		return 0, err
 	}
@@ -132,8 +134,8 @@ func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) (time.Durat
 		r.begin(ctx, set, &next)
 		err = r.keepRecord(ctx, set)
 	}
-	err = errors.Join(err, r.carryOut(ctx, fleet.removals, verdict), r.pruneRevisions(ctx, set, fleet))
-	return sooner(sooner(r.until(&next), newest.lookAgain(set)), fleet.removals.wait), err
+	err = errors.Join(err, r.carryOut(ctx, asked, verdict), r.pruneRevisions(ctx, set, fleet))
+	return sooner(sooner(r.until(&next), newest.lookAgain(set)), asked.wait), err
 }
 
 // sooner returns the sooner of two times to wait; 0 waits for ever.
@@ -262,9 +264,9 @@ func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries
 		return asked.failed
 	}
 	verdict := r.guard(set, asked)
-	set.Status.Clusters, set.Status.Rollout = leavingCounts(set, deliveries), &hubv1.RolloutStatus{Phase: hubv1.RolloutWithdrawing}
+	set.Status.Clusters, set.Status.Rollout = coverage.LeavingCounts(set, deliveries), &hubv1.RolloutStatus{Phase: hubv1.RolloutWithdrawing}
 	status.Summarize(set, status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason,
-		Message: leavingText(deliveries, set.Status.HeldRemovals)}, r.Clock.Now())
+		Message: coverage.LeavingText(deliveries, set.Status.HeldRemovals)}, r.Clock.Now())
 	if err := apply.StatusUnchanged(ctx, r.Client, before, set); err != nil {
 		return err
 	}
@@ -285,35 +287,18 @@ func (r *Reconciler) forsake(ctx context.Context, set *hubv1.AddonSet) error {
 	return apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
 }
 
-// observeNew counts the clusters that a set selects and that are not served yet, and returns them. selector is nil if the set does not
-// compile.
-func (f *fleet) observeNew(selector *match.Selector, regs []hubv1.ClusterRegistration,
-	served map[types.NamespacedName]bool) map[types.NamespacedName]bool {
-	without := map[types.NamespacedName]bool{}
-	for i := range regs {
-		reg := &regs[i]
-		if key := client.ObjectKeyFromObject(reg); selector != nil && !served[key] && !status.Goes(reg) && selector.Matches(reg) {
-			without[key] = true
-			c := rollout.ObserveNew(reg)
-			f.expect(&c)
-			f.clusters = append(f.clusters, c)
-		}
-	}
-	return without
-}
-
 // observe counts the clusters of a set: those that it delivers to, and those that it selects and that have no
-// delivery yet.
-func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, aim match.Aim) (*fleet, error) {
+// delivery yet. It also returns what they are to lose.
+func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, aim match.Aim) (*coverage.Fleet, *removals, error) {
 	selector := aim.Selector
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingFields{index.DeliverySet: set.Name},
 		client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the deliveries: %w", err)
+		return nil, nil, fmt.Errorf("list the deliveries: %w", err)
 	}
 	regs := &hubv1.ClusterRegistrationList{}
 	if err := r.Client.List(ctx, regs, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the registrations: %w", err)
+		return nil, nil, fmt.Errorf("list the registrations: %w", err)
 	}
 	byKey := make(map[types.NamespacedName]*hubv1.ClusterRegistration, len(regs.Items))
 	for i := range regs.Items {
@@ -322,48 +307,47 @@ func (r *Reconciler) observe(ctx context.Context, set *hubv1.AddonSet, aim match
 	online := func(reg *hubv1.ClusterRegistration) bool {
 		return reg != nil && status.Online(reg)
 	}
-	f := &fleet{inUse: map[string]bool{}, lost: map[string]int{}, removals: r.newRemovals(ctx, set, aim)}
-	f.removals.elsewhere = func(of *hubv1.ClusterRegistration) bool {
+	f, asked := coverage.New(), r.newRemovals(ctx, set, aim)
+	asked.elsewhere = func(of *hubv1.ClusterRegistration) bool {
 		return selector != nil && selectsAnother(selector, of, regs.Items)
 	}
 	served := make(map[types.NamespacedName]bool, len(list.Items))
-	f.clusters = make([]rollout.Cluster, 0, len(list.Items))
+	f.Clusters = make([]rollout.Cluster, 0, len(list.Items))
 	for i := range list.Items {
 		d := &list.Items[i]
 		if !provenance.Named(d) {
 			continue // the hub did not make it
 		}
 		key := d.Spec.RegistrationRef.Key()
-		served[key], f.inUse[d.Spec.RevisionName] = true, true
+		served[key], f.InUse[d.Spec.RevisionName] = true, true
 		if d.Withdrawn() {
-			f.counts.Leaving++
-			f.withdrawn++
+			f.Withdraw()
 			continue
 		}
-		if leaves, waits := f.removals.of(d, byKey[key]); leaves {
-			f.leave(d, waits)
+		if leaves, waits := asked.of(d, byKey[key]); leaves {
+			f.Leave(d, waits)
 			if waits { // the label may be gone for a moment: that ends no soak of the cluster's wave
-				f.clusters = append(f.clusters, rollout.ObserveLeaving(d, byKey[key]))
+				f.Clusters = append(f.Clusters, rollout.ObserveLeaving(d, byKey[key]))
 			}
 			continue
 		}
-		f.count(set, d, online(byKey[key]))
+		f.Count(set, d, online(byKey[key]))
 		if reg := byKey[key]; reg == nil || selector != nil && !status.Goes(reg) && selector.Matches(reg) {
-			f.clusters = append(f.clusters, rollout.Observe(d, reg))
+			f.Clusters = append(f.Clusters, rollout.Observe(d, reg))
 		}
 	}
-	if f.removals.failed != nil {
-		return nil, f.removals.failed
+	if asked.failed != nil {
+		return nil, nil, asked.failed
 	}
-	r.registry.count(client.ObjectKeyFromObject(set), f.observeNew(selector, regs.Items, served))
+	r.registry.count(client.ObjectKeyFromObject(set), f.CountNew(selector, regs.Items, served))
 	orphans, omitted := teardown.OrphansOfSet(set.Status.Orphans, list.Items)
 	set.Status.Orphans, set.Status.OrphansOmitted = orphans, set.Status.OrphansOmitted+omitted
-	f.sum()
-	set.Status.Clusters = &f.counts
-	if selector != nil && f.counts.Matched == 0 {
-		f.nothing = r.whyNothing(set, selector, regs)
+	f.Sum()
+	set.Status.Clusters = &f.Counts
+	if selector != nil && f.Counts.Matched == 0 {
+		f.Nothing = coverage.WhyNothing(set, selector, regs.Items)
 	}
-	return f, nil
+	return f, asked, nil
 }
 
 // selectsAnother returns whether a set selects another registration of the same cluster that is not going.
@@ -371,28 +355,6 @@ func selectsAnother(selector *match.Selector, of *hubv1.ClusterRegistration, all
 	return of.Status.ClusterID() != "" && slices.ContainsFunc(all, func(o hubv1.ClusterRegistration) bool {
 		return o.UID != of.UID && o.Status.ClusterID() == of.Status.ClusterID() && !status.Goes(&o) && selector.Matches(&o)
 	})
-}
-
-// whyNothing says why a set selects nothing.
-func (r *Reconciler) whyNothing(set *hubv1.AddonSet, selector *match.Selector, regs *hubv1.ClusterRegistrationList) string {
-	where := "in any namespace"
-	switch from := selector.Reach(); {
-	case from.ByTeam():
-		where = fmt.Sprintf("of Team %s/%s (%s)", from.Team.Namespace, from.Team.Name, from.Team.Clusters)
-	case !from.Platform:
-		where = fmt.Sprintf("in namespace %q, which is all that a set outside the platform namespaces reaches", set.Namespace)
-	}
-	var near []string
-	for i := range regs.Items {
-		if reg := &regs.Items[i]; selector.Reaches(reg) && !status.Goes(reg) {
-			near = append(near, fmt.Sprintf("%s %s", reg.Name, selector.Why(reg)))
-		}
-	}
-	if len(near) == 0 {
-		return "there is no ClusterRegistration " + where
-	}
-	slices.Sort(near)
-	return fmt.Sprintf("%s selects none of %s %s: %s", selector, status.Count(len(near), "ClusterRegistration"), where, status.List(near, 3))
 }
 
 func setLabels(set string) client.MatchingLabels {

@@ -4,18 +4,15 @@ package addonset
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/deliverywriter"
 	"github.com/chandler-hub/chandler/internal/drain"
 	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/match"
@@ -245,33 +242,14 @@ func (r *Reconciler) carryOut(ctx context.Context, asked *removals, v guard.Verd
 	for _, removal := range v.Go {
 		switch q := asked.requests[removal.Digest]; {
 		case q.grants != nil:
-			errs = append(errs, r.grant(ctx, q.delivery, q.grants))
+			errs = append(errs, deliverywriter.Grant(ctx, r.Client, q.delivery, slices.Concat(q.grants, inUse(q.delivery))))
 		case q.empty:
-			errs = append(errs, remove(ctx, r.Client, q.delivery))
+			errs = append(errs, deliverywriter.Remove(ctx, r.Client, q.delivery))
 		case q.deselected:
 			errs = append(errs, r.deselect(ctx, asked, q))
 		default:
-			errs = append(errs, withdraw(ctx, r.Client, q.delivery, q.orphan))
+			errs = append(errs, deliverywriter.Withdraw(ctx, r.Client, q.delivery, q.orphan))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// grant tells a delivery what it may remove or reinstall, in addition to what it has not finished yet.
-func (r *Reconciler) grant(ctx context.Context, d *hubv1.AddonDelivery, grants []string) error {
-	grants = append(slices.Clone(grants), inUse(d)...)
-	slices.Sort(grants)
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": d.UID}, // never another one of that name
-		"spec":     map[string]any{"removals": slices.Compact(grants)},
-	})
-	if err != nil {
-		return fmt.Errorf("write the grants of delivery %s: %w", d.Name, err)
-	}
-	there := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}}
-	if err := r.Client.Patch(ctx, there, client.RawPatch(types.MergePatchType, patch),
-		client.FieldOwner(hubv1.SwitchFieldManager)); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("write the grants of delivery %s: %w", d.Name, err))
-	}
-	return nil
 }

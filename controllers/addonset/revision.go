@@ -18,6 +18,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/coverage"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/pin"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -181,14 +182,14 @@ func (r *Reconciler) revisions(ctx context.Context, from client.Reader, set *hub
 }
 
 // pruneRevisions deletes old revisions, but not the newest ones, nor those that a delivery names.
-func (r *Reconciler) pruneRevisions(ctx context.Context, set *hubv1.AddonSet, f *fleet) error {
+func (r *Reconciler) pruneRevisions(ctx context.Context, set *hubv1.AddonSet, f *coverage.Fleet) error {
 	revisions, err := r.revisions(ctx, r.Client, set)
 	if err != nil {
 		return err
 	}
 	inUse := func(name string) bool {
 		is := set.Status.Rollout
-		return name == set.Status.Revision || f.inUse[name] || is != nil && (name == is.Revision || name == is.CompletedRevision)
+		return name == set.Status.Revision || f.InUse[name] || is != nil && (name == is.Revision || name == is.CompletedRevision)
 	}
 	idle := slices.DeleteFunc(revisions, func(c appsv1.ControllerRevision) bool { return inUse(c.Name) })
 	for i := 0; i < len(idle)-history; i++ {

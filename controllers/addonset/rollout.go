@@ -15,6 +15,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/tenure"
+	"github.com/chandler-hub/chandler/internal/coverage"
 	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/pin"
@@ -24,17 +25,17 @@ import (
 
 // roll decides which clusters of a set get a revision now, and notes the state of the rollout in the set's status, in
 // memory. What the decision wants is done after the status has been written.
-func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet, newest *revised) (rollout.Decision, error) {
+func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *coverage.Fleet, newest *revised) (rollout.Decision, error) {
 	strategy, err := rollout.New(set.Spec.Rollout)
 	if err != nil {
 		return rollout.Decision{}, err // compile has checked it
 	}
-	strategy = strategy.For(len(f.clusters), set.Status.Rollout)
+	strategy = strategy.For(len(f.Clusters), set.Status.Rollout)
 	revisions, err := r.revisions(ctx, r.Client, set)
 	if err != nil {
 		return rollout.Decision{}, err
 	}
-	clusters := r.registry.foresee(client.ObjectKeyFromObject(set), f.clusters)
+	clusters := r.registry.foresee(client.ObjectKeyFromObject(set), f.Clusters)
 	in := rollout.Input{
 		Set: client.ObjectKeyFromObject(set).String(), Strategy: strategy, Pause: set.Spec.Pause, Orders: rollout.Read(set.Annotations),
 		Revision: set.Status.Revision, State: rolled(set), Clusters: clusters, Now: r.Clock.Now(),
@@ -60,8 +61,8 @@ func (r *Reconciler) roll(ctx context.Context, set *hubv1.AddonSet, f *fleet, ne
 	}
 	set.Status.Rollout = &out.State
 	r.summarizeFloating(set, strategy.Chosen(), newest)
-	if f.admit(out.Everyone != "", f.coming(set.Status.Revision, out.Starts), &out); out.State.WaitingFor != "" {
-		f.rollout = "; the rollout waits for " + out.State.WaitingFor
+	if f.Admit(out.Everyone != "", f.Coming(set.Status.Revision, out.Starts), &out); out.State.WaitingFor != "" {
+		f.Rollout = "; the rollout waits for " + out.State.WaitingFor
 	}
 	return out, nil
 }
@@ -132,15 +133,15 @@ func (r *Reconciler) until(next *rollout.Decision) time.Duration {
 
 // granted takes the excuse from the clusters to which the removal guard grants now what they ask for. Each removal asks first, so
 // to ask is no excuse: the cluster works on its revision.
-func (f *fleet) granted(v *guard.Verdict) {
+func granted(clusters []rollout.Cluster, asked *removals, v *guard.Verdict) {
 	now := map[types.NamespacedName]bool{}
 	for _, removal := range v.Go {
-		if q, ok := f.removals.requests[removal.Digest]; ok {
+		if q, ok := asked.requests[removal.Digest]; ok {
 			now[q.delivery.Spec.RegistrationRef.Key()] = true
 		}
 	}
-	for i := range f.clusters {
-		if c := &f.clusters[i]; c.Asks && now[c.Key] {
+	for i := range clusters {
+		if c := &clusters[i]; c.Asks && now[c.Key] {
 			c.Excused, c.Asks = "", false
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/logkey"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/drain"
+	"github.com/chandler-hub/chandler/internal/pin"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -123,15 +124,16 @@ func (r *Reconciler) followersOf(kind string) handler.MapFunc {
 // hasNews lets through a source that has something else than before, begins or ceases to fail, or has gone. Why it fails counts as long as
 // it has nothing: each try of Flux may have another text.
 func hasNews() predicate.Predicate {
-	revision := func(o source) string {
+	revision := func(o pin.Source) string {
 		if a := o.GetArtifact(); a != nil {
 			return a.Revision
 		}
 		return ""
 	}
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		a, b := e.ObjectOld.(source), e.ObjectNew.(source)
-		return revision(a) != revision(b) || (failure(a) == "") != (failure(b) == "") || revision(b) == "" && failure(a) != failure(b)
+		a, b := e.ObjectOld.(pin.Source), e.ObjectNew.(pin.Source)
+		before, now := pin.Failure(a), pin.Failure(b)
+		return revision(a) != revision(b) || (before == "") != (now == "") || revision(b) == "" && before != now
 	}}
 }
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/controllers/deliverywriter"
 )
 
 // TestWithdrawalTakenBack: the hub was killed after it had marked a delivery and before it deleted it, and the cluster is selected again.
@@ -43,20 +44,20 @@ func TestWithdrawMarksFirst(t *testing.T) {
 		},
 	}, registrationOne("dev"), deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
 	d := r.look()
-	if err := withdraw(t.Context(), r.api, d, false); err == nil {
+	if err := deliverywriter.Withdraw(t.Context(), r.api, d, false); err == nil {
 		t.Fatal("no error")
 	}
 	killed = false
 	if d = r.look(); d.Withdrawn() {
 		t.Fatal("withdrawn without a deletion")
 	}
-	if err := withdraw(t.Context(), r.api, d, false); err != nil {
+	if err := deliverywriter.Withdraw(t.Context(), r.api, d, false); err != nil {
 		t.Fatal(err)
 	}
 	if d = r.look(); !d.Withdrawn() {
 		t.Fatalf("not withdrawn: %+v", d)
 	}
-	if err := withdraw(t.Context(), r.api, d, false); err != nil {
+	if err := deliverywriter.Withdraw(t.Context(), r.api, d, false); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := len(did), 2; got != want || did[0] != "mark" || did[1] != "delete" {
@@ -72,9 +73,15 @@ func TestWithdrawAndLeave(t *testing.T) {
 		write  func(d *hubv1.AddonDelivery) error
 		orphan bool
 	}{
-		{"marked", func(d *hubv1.AddonDelivery) error { _, err := mark(t.Context(), r.api, d, d.UID, true); return err }, true},
-		{"called off", func(d *hubv1.AddonDelivery) error { _, err := callOff(t.Context(), r.api, d); return err }, false},
-		{"withdrawn", func(d *hubv1.AddonDelivery) error { return withdraw(t.Context(), r.api, d, true) }, true},
+		{"marked, and the hub was killed", func(d *hubv1.AddonDelivery) error {
+			d.Spec.Withdrawal, d.Annotations = d.UID, map[string]string{hubv1.DeletionPolicyAnnotation: string(hubv1.DeletionPolicyOrphan)}
+			return r.api.Update(t.Context(), d)
+		}, true},
+		{"called off", func(d *hubv1.AddonDelivery) error {
+			_, err := deliverywriter.CallOff(t.Context(), r.api, d)
+			return err
+		}, false},
+		{"withdrawn", func(d *hubv1.AddonDelivery) error { return deliverywriter.Withdraw(t.Context(), r.api, d, true) }, true},
 	} {
 		if err := step.write(r.look()); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
@@ -95,7 +102,7 @@ func TestWithdrawWhatIsGoing(t *testing.T) {
 	if d = r.look(); d.Withdrawn() {
 		t.Fatal("a deletion by hand withdraws")
 	}
-	if err := withdraw(t.Context(), r.api, d, false); err != nil {
+	if err := deliverywriter.Withdraw(t.Context(), r.api, d, false); err != nil {
 		t.Fatal(err)
 	}
 	if d = r.look(); !d.Withdrawn() {

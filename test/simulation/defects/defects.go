@@ -128,7 +128,7 @@ var Defects = []Defect{
 		{"internal/origin/policy.go", "moving || deleted && k.IsCluster()", "moving || deleted"},
 	}},
 	{"withdrawal-not-called-off", "A mark that a hub left when it was killed is not taken back", "convergence", []Edit{
-		{"controllers/addonset/matcher.go", "\tstays, err := callOff(ctx, m.Client, d)", "\tstays, err := &hubv1.AddonDelivery{Spec: hubv1.AddonDeliverySpec{AddonSetRef: d.Spec.AddonSetRef, RevisionName: d.Spec.RevisionName}}, error(nil)"},
+		{"controllers/addonset/matcher.go", "\tstays, err := deliverywriter.CallOff(ctx, m.Client, d)", "\tstays, err := &hubv1.AddonDelivery{Spec: hubv1.AddonDeliverySpec{AddonSetRef: d.Spec.AddonSetRef, RevisionName: d.Spec.RevisionName}}, error(nil)"},
 	}},
 	{"always-again", "A controller looks again at once, whatever it finds", "quiescence", []Edit{
 		{"controllers/delivery/finish.go", "\tagain := false", "\tagain := true"},
@@ -177,7 +177,7 @@ var Defects = []Defect{
 		{"internal/rollout/start.go", "\treturn p.concurrency(all) - p.busy()\n", "\treturn p.concurrency(all)\n"},
 	}},
 	{"told-before-written", "Clusters are told to start before the status of the set is written", "rollout", []Edit{
-		{"controllers/addonset/reconciler.go", "\tr.summarize(set, fleet, invalid)\n", "\tr.summarize(set, fleet, invalid)\n\tif invalid == nil {\n\t\tr.begin(ctx, set, &next)\n\t}\n"},
+		{"controllers/addonset/reconciler.go", "\tfleet.Summarize(set, invalid, r.Clock.Now())\n", "\tfleet.Summarize(set, invalid, r.Clock.Now())\n\tif invalid == nil {\n\t\tr.begin(ctx, set, &next)\n\t}\n"},
 	}},
 	{"soak-from-start", "The soak of a wave counts from the start of the rollout", "rollout", []Edit{
 		{"internal/rollout/decide.go", "\t\td.state.WaveReady = at(d.Now)\n", "\t\td.state.WaveReady = d.state.Started\n"},

@@ -14,6 +14,6 @@
 //
 // Tenants write expressions. So expressions have no access to files, the environment, the network, the clock or
 // random numbers, and no names of time zones. Loops over maps go in the order of the keys. The same input always
-// gives the same result. Each evaluation has a budget, and pays for each step before it takes the step (see meter).
+// gives the same result. Each evaluation has a budget, and pays for each step before it takes the step (see package meter).
 // So no expression can hold up or exhaust the hub, however large its data is.
 package expression

@@ -5,6 +5,7 @@ package expression
 import (
 	"sync"
 
+	"github.com/chandler-hub/chandler/internal/expression/meter"
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
@@ -21,8 +22,17 @@ const (
 	varsName    = "vars"
 )
 
-// MaxNesting is how deep an expression may nest, and the values that it computes too.
-const MaxNesting = 100
+// Limits on what one evaluation of a template does.
+const (
+	// MaxCost is the budget of one evaluation of a template, all its expressions together. A unit is about a step or a
+	// hundred nanoseconds, whichever is more.
+	MaxCost = meter.MaxCost
+	// MaxText is the longest text, in bytes, that an expression computes, also on the way to its result; and the size
+	// of the largest result.
+	MaxText = meter.MaxText
+	// MaxNesting is how deep an expression may nest, and the values that it computes too.
+	MaxNesting = meter.MaxNesting
+)
 
 // language is what compiles expressions: it is made once.
 type language struct {
@@ -111,4 +121,9 @@ func optBind(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr, name stri
 // bind is cel.bind: a comprehension over nothing whose accumulator is the variable.
 func bind(f cel.MacroExprFactory, name string, value, result ast.Expr) ast.Expr {
 	return f.NewComprehension(f.NewList(), "#unused", name, value, f.NewLiteral(types.False), f.NewIdent(name), result)
+}
+
+// plan makes a program of a checked expression. The size of its regular expressions is added to patterns.
+func (l *language) plan(checked *ast.AST, patterns *int64) (interpreter.Interpretable, error) {
+	return meter.Plan(checked, l.interpreter, l.functions, patterns)
 }

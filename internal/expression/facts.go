@@ -5,6 +5,7 @@ package expression
 import (
 	"errors"
 
+	"github.com/chandler-hub/chandler/internal/expression/meter"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
@@ -27,7 +28,7 @@ type lookup struct {
 // compiler compiles the expressions of one template, and holds what they share.
 type compiler struct {
 	facts facts
-	// work and patterns are the budgets of the type checker (see maxWork) and of regular expressions (see MaxPattern).
+	// work and patterns are the budgets of the type checker (see maxWork) and of regular expressions (see meter.MaxPattern).
 	work     int
 	patterns int64
 }
@@ -55,8 +56,8 @@ func (c *compiler) compile(p piece) (part, Type, *Error) {
 	program, err := l.plan(checked.NativeRep(), &c.patterns)
 	if err != nil {
 		at := 1
-		if bad := (*badPattern)(nil); errors.As(err, &bad) {
-			at = column(checked.NativeRep(), bad.id)
+		if bad := (*meter.BadPattern)(nil); errors.As(err, &bad) {
+			at = column(checked.NativeRep(), bad.ID)
 		}
 		return part{}, "", &Error{p.start + at, plain(err.Error())}
 	}
@@ -91,7 +92,7 @@ func (f *facts) note(e ast.Expr, lookups *[]lookup) {
 			}
 		}
 	}
-	for _, child := range children(e) {
+	for _, child := range meter.Children(e) {
 		f.note(child, lookups)
 	}
 }
@@ -138,36 +139,4 @@ func literal(e ast.Expr) (string, bool) {
 	}
 	s, ok := e.AsLiteral().(types.String)
 	return string(s), ok
-}
-
-// children returns the nodes directly under one.
-func children(e ast.Expr) []ast.Expr {
-	switch e.Kind() {
-	case ast.CallKind:
-		c := e.AsCall()
-		if c.IsMemberFunction() {
-			return append([]ast.Expr{c.Target()}, c.Args()...)
-		}
-		return c.Args()
-	case ast.SelectKind:
-		return []ast.Expr{e.AsSelect().Operand()}
-	case ast.ListKind:
-		return e.AsList().Elements()
-	case ast.MapKind:
-		var all []ast.Expr
-		for _, entry := range e.AsMap().Entries() {
-			all = append(all, entry.AsMapEntry().Key(), entry.AsMapEntry().Value())
-		}
-		return all
-	case ast.StructKind:
-		var all []ast.Expr
-		for _, f := range e.AsStruct().Fields() {
-			all = append(all, f.AsStructField().Value())
-		}
-		return all
-	case ast.ComprehensionKind:
-		c := e.AsComprehension()
-		return []ast.Expr{c.IterRange(), c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()}
-	}
-	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 
+	"github.com/chandler-hub/chandler/internal/expression/meter"
 	"github.com/chandler-hub/chandler/internal/nearest"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -180,7 +181,7 @@ func isCall(e ast.Expr, id int64) bool {
 	if e.ID() == id {
 		return e.Kind() == ast.CallKind
 	}
-	return slices.ContainsFunc(children(e), func(child ast.Expr) bool { return isCall(child, id) })
+	return slices.ContainsFunc(meter.Children(e), func(child ast.Expr) bool { return isCall(child, id) })
 }
 
 var (

@@ -5,6 +5,7 @@ package expression
 import (
 	"fmt"
 
+	"github.com/chandler-hub/chandler/internal/expression/meter"
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
@@ -78,7 +79,7 @@ func (s *shaper) walk(e ast.Expr, depth, loops int) int {
 		}
 		fallthrough
 	default:
-		for _, child := range children(e) {
+		for _, child := range meter.Children(e) {
 			nesting = max(nesting, s.walk(child, depth+1, loops))
 		}
 		if nests(e) {

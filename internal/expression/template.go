@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chandler-hub/chandler/internal/expression/meter"
 	"github.com/google/cel-go/interpreter"
 )
 
@@ -157,14 +158,14 @@ func (t *Template) Eval(in Input) (any, error) {
 	if s, ok := t.Literal(); ok {
 		return s, nil
 	}
-	r := &run{in: in, meter: meter{left: MaxCost}}
+	r := &run{in: in, Meter: meter.New(MaxCost)}
 	if in.Budget != nil {
 		if *in.Budget <= 0 {
 			return nil, errBudget
 		}
-		r.left = min(r.left, *in.Budget)
-		before := r.left
-		defer func() { *in.Budget -= before - r.left }()
+		r.Meter = meter.New(*in.Budget)
+		before := r.Left()
+		defer func() { *in.Budget -= before - r.Left() }()
 	}
 	if len(t.parts) == 1 {
 		v, err := t.parts[0].eval(r)
@@ -201,7 +202,7 @@ func (t *Template) Eval(in Input) (any, error) {
 
 // pay takes what a result costs from the budget: it is made as often as a set repeats its expression.
 func (r *run) pay(size int) error {
-	if r.left -= textCost(size); r.left < 0 { // no result alone is that large: it is the budget of many evaluations
+	if !r.Pay(meter.TextCost(size)) { // no result alone is that large: it is the budget of many evaluations
 		return errBudget
 	}
 	return nil

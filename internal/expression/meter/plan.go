@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package expression
+package meter
 
 import (
 	"errors"
@@ -18,12 +18,13 @@ import (
 	"github.com/google/cel-go/parser"
 )
 
-// plan makes a program of a checked expression, whose calls and loops go by the meter. The size of its regular
-// expressions is added to patterns.
-func (l *language) plan(checked *ast.AST, patterns *int64) (interpreter.Interpretable, error) {
-	p := planner{language: l, patterns: patterns, steps: map[int64]int64{}, metered: map[int64]bool{}, ranges: map[int64]bool{}}
+// Plan makes a program of a checked expression, whose calls and loops go by the meter. The size of its regular
+// expressions is added to patterns. planned is the interpreter that plans the rest.
+func Plan(checked *ast.AST, planned interpreter.Interpreter, functions interpreter.Dispatcher,
+	patterns *int64) (interpreter.Interpretable, error) {
+	p := planner{functions: functions, patterns: patterns, steps: map[int64]int64{}, metered: map[int64]bool{}, ranges: map[int64]bool{}}
 	p.findLoops(checked.Expr())
-	program, err := l.interpreter.NewInterpretable(checked, interpreter.CustomDecorator(p.decorate))
+	program, err := planned.NewInterpretable(checked, interpreter.CustomDecorator(p.decorate))
 	if err == nil && len(p.metered) != len(p.steps) {
 		err = errors.New("a loop of the expression cannot be counted")
 	}
@@ -31,8 +32,9 @@ func (l *language) plan(checked *ast.AST, patterns *int64) (interpreter.Interpre
 }
 
 type planner struct {
-	*language
-	patterns *int64
+	// functions finds the implementation of a function by its overload or its name.
+	functions interpreter.Dispatcher
+	patterns  *int64
 	// steps are the costs of one turn of each loop, by the id of the expression that is its body.
 	steps map[int64]int64
 	// metered are the steps whose nodes pay for them.
@@ -45,7 +47,7 @@ type planner struct {
 func (p *planner) findLoops(e ast.Expr) int64 {
 	nodes := int64(1)
 	if e.Kind() != ast.ComprehensionKind {
-		for _, child := range children(e) {
+		for _, child := range Children(e) {
 			nodes += p.findLoops(child)
 		}
 		return nodes
@@ -118,8 +120,8 @@ func sorted(vars interpreter.Activation, eval func(interpreter.Activation) ref.V
 	if !ok {
 		return v
 	}
-	meterOf(vars).spend(size(m) * 2)
-	s := &sortedMap{Mapper: m, keys: make([]ref.Val, 0, size(m))}
+	meterOf(vars).spend(Size(m) * 2)
+	s := &sortedMap{Mapper: m, keys: make([]ref.Val, 0, Size(m))}
 	for it := m.Iterator(); it.HasNext() == types.True; {
 		s.keys = append(s.keys, it.Next())
 	}
@@ -157,7 +159,7 @@ func (s *sortedMap) Fold(f traits.Folder) {
 // call replaces a call by one that pays before the function is called.
 func (p *planner) call(c interpreter.InterpretableCall) (interpreter.Interpretable, error) {
 	node := &call{id: c.ID(), name: c.Function(), args: c.Args()}
-	if !priced(node.name) {
+	if !Priced(node.name) {
 		return nil, fmt.Errorf("function %q cannot be used here: its cost is not known", node.name)
 	}
 	switch node.name {
@@ -214,4 +216,36 @@ func isAccumulator(i interpreter.Interpretable) bool {
 	}
 	n, ok := a.Attr().(interpreter.NamespacedAttribute)
 	return ok && len(n.Qualifiers()) == 0 && slices.Equal(n.CandidateVariableNames(), []string{parser.HiddenAccumulatorName})
+}
+
+// Children returns the nodes directly under one.
+func Children(e ast.Expr) []ast.Expr {
+	switch e.Kind() {
+	case ast.CallKind:
+		c := e.AsCall()
+		if c.IsMemberFunction() {
+			return append([]ast.Expr{c.Target()}, c.Args()...)
+		}
+		return c.Args()
+	case ast.SelectKind:
+		return []ast.Expr{e.AsSelect().Operand()}
+	case ast.ListKind:
+		return e.AsList().Elements()
+	case ast.MapKind:
+		var all []ast.Expr
+		for _, entry := range e.AsMap().Entries() {
+			all = append(all, entry.AsMapEntry().Key(), entry.AsMapEntry().Value())
+		}
+		return all
+	case ast.StructKind:
+		var all []ast.Expr
+		for _, f := range e.AsStruct().Fields() {
+			all = append(all, f.AsStructField().Value())
+		}
+		return all
+	case ast.ComprehensionKind:
+		c := e.AsComprehension()
+		return []ast.Expr{c.IterRange(), c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()}
+	}
+	return nil
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package expression
+// Package meter makes programs of checked CEL expressions that pay for each step before they take the step, from one budget for each
+// evaluation. It knows the price of every function, and of no other.
+package meter
 
 import (
 	"fmt"
@@ -21,19 +23,21 @@ const (
 	MaxText = 256 << 10
 	// MaxItems is the length of the longest list that an expression makes of a number.
 	MaxItems = 10_000
+	// MaxNesting is how deep an expression may nest, and the values that it computes too.
+	MaxNesting = 100
 )
 
-// meter is the budget of an evaluation. It replaces cel-go's, which looks at a call only after it was made, does not
+// Meter is the budget of an evaluation. It replaces cel-go's, which looks at a call only after it was made, does not
 // see some of the work (&& and ||, functions chosen at run time by the type of their arguments), and counts a list
 // that contains another a thousand times as a thousand. With nested cel.bind, that leads to exponential work.
-type meter struct{ left int64 }
+type Meter struct{ left int64 }
 
 // stop ends an evaluation, from any depth.
 func stop(format string, args ...any) {
 	panic(interpreter.EvalCancelledError{Message: fmt.Sprintf(format, args...), Cause: interpreter.CostLimitExceeded})
 }
 
-func (m *meter) spend(units int64) {
+func (m *Meter) spend(units int64) {
 	if units < 0 || units > m.left {
 		m.left = 0
 		stop("the expression costs more than the limit of %d; make it simpler", MaxCost)
@@ -42,7 +46,7 @@ func (m *meter) spend(units int64) {
 }
 
 // product spends a*b, whatever the size of the two.
-func (m *meter) product(a, b int64) {
+func (m *Meter) product(a, b int64) {
 	if a > 0 && b > m.left/a {
 		b = m.left + 1
 		a = 1
@@ -51,23 +55,23 @@ func (m *meter) product(a, b int64) {
 }
 
 // read spends what it takes to read all of a value.
-func (m *meter) read(v ref.Val) { m.readAt(v, 0) }
+func (m *Meter) read(v ref.Val) { m.readAt(v, 0) }
 
-func (m *meter) readAt(v ref.Val, depth int) {
+func (m *Meter) readAt(v ref.Val, depth int) {
 	if depth > MaxNesting {
 		stop("a value is nested deeper than the limit of %d", MaxNesting)
 	}
 	switch v := v.(type) {
 	case types.String:
-		m.spend(textCost(len(v)))
+		m.spend(TextCost(len(v)))
 	case types.Bytes:
-		m.spend(textCost(len(v)))
+		m.spend(TextCost(len(v)))
 	case *types.Optional:
 		if v.HasValue() {
 			m.readAt(v.GetValue(), depth+1)
 		}
 	case traits.Mapper:
-		m.spend(size(v))
+		m.spend(Size(v))
 		for it := v.Iterator(); it.HasNext() == types.True; {
 			k := it.Next()
 			e, _ := v.Find(k)
@@ -75,17 +79,18 @@ func (m *meter) readAt(v ref.Val, depth int) {
 			m.readAt(e, depth+1)
 		}
 	case traits.Lister:
-		m.spend(size(v))
+		m.spend(Size(v))
 		for it := v.Iterator(); it.HasNext() == types.True; {
 			m.readAt(it.Next(), depth+1)
 		}
 	}
 }
 
-func textCost(bytes int) int64 { return int64(bytes) / 10 }
+// TextCost returns what it takes to read so many bytes of text.
+func TextCost(bytes int) int64 { return int64(bytes) / 10 }
 
-// size returns the number of items of a list or a map, and 0 for anything else.
-func size(v ref.Val) int64 {
+// Size returns the number of items of a list or a map, and 0 for anything else.
+func Size(v ref.Val) int64 {
 	switch v := v.(type) {
 	case traits.Lister:
 		n, _ := v.Size().(types.Int)
@@ -97,37 +102,25 @@ func size(v ref.Val) int64 {
 	return 0
 }
 
-// run is one evaluation: what its expressions may read, and the budget. It is the activation of the CEL programs.
-type run struct {
-	in Input
-	meter
+// Name is under which name the nodes of a program find the budget, which an activation resolves to a *Meter; no expression can name it.
+const Name = "#meter"
+
+// New returns a budget of MaxCost, or of so many units if that is less.
+func New(most int64) Meter { return Meter{left: min(MaxCost, most)} }
+
+// Left returns what is left of a budget.
+func (m *Meter) Left() int64 { return m.left }
+
+// Pay takes units from a budget, and returns whether there were as many.
+func (m *Meter) Pay(units int64) bool {
+	m.left -= units
+	return m.left >= 0
 }
-
-// meterName is under which name the nodes of a program find the budget; no expression can name it.
-const meterName = "#meter"
-
-// ResolveName returns the variable of that name.
-func (r *run) ResolveName(name string) (any, bool) {
-	switch name {
-	case varsName:
-		return r.in.Vars, true
-	case originName:
-		return r.in.Origin, true
-	case clusterName:
-		return r.in.Cluster, r.in.Cluster != nil
-	case meterName:
-		return &r.meter, true
-	}
-	return nil, false
-}
-
-// Parent returns nil: nothing is outside of an evaluation.
-func (r *run) Parent() interpreter.Activation { return nil }
 
 // meterOf returns the budget. Without one, which would be a bug here, nothing may be spent.
-func meterOf(vars interpreter.Activation) *meter {
-	if m, ok := vars.ResolveName(meterName); ok {
-		return m.(*meter)
+func meterOf(vars interpreter.Activation) *Meter {
+	if m, ok := vars.ResolveName(Name); ok {
+		return m.(*Meter)
 	}
-	return &meter{}
+	return &Meter{}
 }

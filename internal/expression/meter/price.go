@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package expression
+package meter
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ type call struct {
 }
 
 // rule pays for a call, or returns the error that the call gives instead.
-type rule func(*meter, *call, []ref.Val) ref.Val
+type rule func(*Meter, *call, []ref.Val) ref.Val
 
 // ID returns the id of the node.
 func (c *call) ID() int64 { return c.id }
@@ -129,11 +129,11 @@ func tooLong() ref.Val {
 
 // add is +. Lists are copied: cel-go makes a list that refers to the two, and so one in which an item can be there a
 // billion times. And a list that was empty at first is one that it changes in place, even if cel.bind gave it a name.
-func (c *call) add(m *meter, a, b ref.Val) ref.Val {
+func (c *call) add(m *Meter, a, b ref.Val) ref.Val {
 	switch x := a.(type) {
 	case types.String:
 		if y, ok := b.(types.String); ok {
-			m.spend(textCost(len(x) + len(y)))
+			m.spend(TextCost(len(x) + len(y)))
 			return x + y
 		}
 	case types.Bytes:
@@ -145,11 +145,11 @@ func (c *call) add(m *meter, a, b ref.Val) ref.Val {
 			return types.NoSuchOverloadErr()
 		}
 		if _, mutable := a.(traits.MutableLister); mutable && c.grows {
-			m.spend(size(y))
+			m.spend(Size(y))
 			return x.Add(y)
 		}
-		m.spend(size(x) + size(y))
-		all := make([]ref.Val, 0, size(x)+size(y))
+		m.spend(Size(x) + Size(y))
+		all := make([]ref.Val, 0, Size(x)+Size(y))
 		for _, l := range []traits.Lister{x, y} {
 			for it := l.Iterator(); it.HasNext() == types.True; {
 				all = append(all, it.Next())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package expression
+package meter
 
 import (
 	"fmt"
@@ -27,9 +27,10 @@ type pattern struct {
 	cost int64
 }
 
-// badPattern is an error in a regular expression that is a constant.
-type badPattern struct {
-	id int64
+// BadPattern is an error in a regular expression that is a constant.
+type BadPattern struct {
+	// ID is that of the node.
+	ID int64
 	error
 }
 
@@ -47,14 +48,14 @@ func (c *call) prepare(arg interpreter.Interpretable, total *int64) error {
 	}
 	cost, err := patternCost(string(s))
 	if err != nil {
-		return &badPattern{arg.ID(), err}
+		return &BadPattern{arg.ID(), err}
 	}
 	if *total += cost; *total > MaxPattern {
-		return &badPattern{arg.ID(), errPatterns}
+		return &BadPattern{arg.ID(), errPatterns}
 	}
 	re, err := regexp.Compile(string(s))
 	if err != nil {
-		return &badPattern{arg.ID(), err}
+		return &BadPattern{arg.ID(), err}
 	}
 	c.pattern = &pattern{re, cost}
 	return nil

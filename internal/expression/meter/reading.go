@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package expression
+package meter
+
+import (
+	"maps"
+	"slices"
+)
 
 // reading are the functions whose cost is at most that of reading their arguments once, grouped by the reason. A
 // function that is neither here nor in rules has no price, and no expression may call it: a new version of cel-go may
@@ -48,5 +53,10 @@ var isReading = func() map[string]bool {
 	return out
 }()
 
-// priced returns whether it is known what a function costs.
-func priced(name string) bool { return rules[name] != nil || isReading[name] }
+// Priced returns whether it is known what a function costs.
+func Priced(name string) bool { return rules[name] != nil || isReading[name] }
+
+// Functions returns the names of the functions whose cost is known, in the order of the alphabet.
+func Functions() []string {
+	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(rules)), slices.Collect(maps.Keys(isReading)))))
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package expression
+package meter
 
 import (
 	"regexp"
@@ -66,55 +66,55 @@ var rules = map[string]rule{
 	"getMilliseconds":         zone,
 }
 
-func glance(m *meter, _ *call, args []ref.Val) ref.Val {
+func glance(m *Meter, _ *call, args []ref.Val) ref.Val {
 	for _, a := range args {
 		if s, ok := a.(types.String); ok {
-			m.spend(textCost(len(s)))
+			m.spend(TextCost(len(s)))
 		}
 	}
 	return nil
 }
 
-func skim(m *meter, _ *call, args []ref.Val) ref.Val {
+func skim(m *Meter, _ *call, args []ref.Val) ref.Val {
 	glance(m, nil, args)
-	m.spend(size(args[0]))
+	m.spend(Size(args[0]))
 	return nil
 }
 
-func slice(m *meter, _ *call, args []ref.Val) ref.Val {
+func slice(m *Meter, _ *call, args []ref.Val) ref.Val {
 	from, _ := args[1].(types.Int)
 	to, _ := args[2].(types.Int)
-	m.spend(max(0, min(int64(to), size(args[0]))-max(0, int64(from))))
+	m.spend(max(0, min(int64(to), Size(args[0]))-max(0, int64(from))))
 	return nil
 }
 
-func in(m *meter, _ *call, args []ref.Val) ref.Val {
+func in(m *Meter, _ *call, args []ref.Val) ref.Val {
 	m.read(args[0])
 	if _, ok := args[1].(traits.Mapper); !ok {
-		m.product(max(1, size(args[1])/8), leaves(m, args[0]))
+		m.product(max(1, Size(args[1])/8), leaves(m, args[0]))
 		m.read(args[1])
 	}
 	return nil
 }
 
 // leaves is the size of a value that is compared with each item of a list.
-func leaves(m *meter, v ref.Val) int64 {
+func leaves(m *Meter, v ref.Val) int64 {
 	before := m.left
 	m.read(v)
 	return before - m.left
 }
 
-func insert(m *meter, _ *call, args []ref.Val) ref.Val {
+func insert(m *Meter, _ *call, args []ref.Val) ref.Val {
 	if _, ok := args[0].(traits.MutableMapper); !ok {
-		m.spend(size(args[0]))
+		m.spend(Size(args[0]))
 	}
 	if len(args) == 2 {
-		m.spend(size(args[1]))
+		m.spend(Size(args[1]))
 	}
 	return nil
 }
 
-func lists(m *meter, _ *call, args []ref.Val) ref.Val {
+func lists(m *Meter, _ *call, args []ref.Val) ref.Val {
 	n, _ := args[0].(types.Int)
 	if n > MaxItems {
 		return types.NewErr("lists.range makes lists of at most %d items", MaxItems)
@@ -123,33 +123,33 @@ func lists(m *meter, _ *call, args []ref.Val) ref.Val {
 	return nil
 }
 
-func square(m *meter, _ *call, args []ref.Val) ref.Val {
+func square(m *Meter, _ *call, args []ref.Val) ref.Val {
 	deep := int64(0)
 	for _, a := range args {
 		deep += leaves(m, a)
 	}
 	longest := int64(0)
 	for _, a := range args {
-		longest = max(longest, size(a))
+		longest = max(longest, Size(a))
 	}
 	m.product(deep, longest/32+1)
 	return nil
 }
 
-func sorting(m *meter, _ *call, args []ref.Val) ref.Val {
+func sorting(m *Meter, _ *call, args []ref.Val) ref.Val {
 	m.product(leaves(m, args[len(args)-1]), 16)
-	m.spend(size(args[0]))
+	m.spend(Size(args[0]))
 	return nil
 }
 
-func replace(m *meter, _ *call, args []ref.Val) ref.Val {
+func replace(m *Meter, _ *call, args []ref.Val) ref.Val {
 	s, ok1 := args[0].(types.String)
 	from, ok2 := args[1].(types.String)
 	to, ok3 := args[2].(types.String)
 	if !ok1 || !ok2 || !ok3 {
 		return nil
 	}
-	m.spend(2 * textCost(len(s)+len(from)+len(to)))
+	m.spend(2 * TextCost(len(s)+len(from)+len(to)))
 	times := strings.Count(string(s), string(from))
 	if len(args) > 3 {
 		if limit, ok := args[3].(types.Int); ok && limit >= 0 {
@@ -159,25 +159,25 @@ func replace(m *meter, _ *call, args []ref.Val) ref.Val {
 	if len(s)+times*(len(to)-len(from)) > MaxText {
 		return tooLong()
 	}
-	m.spend(int64(times) + textCost(times*len(to)))
+	m.spend(int64(times) + TextCost(times*len(to)))
 	return nil
 }
 
-func split(m *meter, _ *call, args []ref.Val) ref.Val {
+func split(m *Meter, _ *call, args []ref.Val) ref.Val {
 	s, ok1 := args[0].(types.String)
 	sep, ok2 := args[1].(types.String)
 	if ok1 && ok2 {
-		m.spend(textCost(len(s)) + int64(strings.Count(string(s), string(sep))) + 1)
+		m.spend(TextCost(len(s)) + int64(strings.Count(string(s), string(sep))) + 1)
 	}
 	return nil
 }
 
-func join(m *meter, _ *call, args []ref.Val) ref.Val {
+func join(m *Meter, _ *call, args []ref.Val) ref.Val {
 	list, ok := args[0].(traits.Lister)
 	if !ok {
 		return nil
 	}
-	m.spend(size(list))
+	m.spend(Size(list))
 	total := 0
 	for it := list.Iterator(); it.HasNext() == types.True; {
 		s, _ := it.Next().(types.String)
@@ -185,38 +185,38 @@ func join(m *meter, _ *call, args []ref.Val) ref.Val {
 	}
 	if len(args) > 1 {
 		s, _ := args[1].(types.String)
-		total += len(s) * int(size(list))
+		total += len(s) * int(Size(list))
 	}
 	if total > MaxText {
 		return tooLong()
 	}
-	m.spend(textCost(total))
+	m.spend(TextCost(total))
 	return nil
 }
 
 var precision = regexp.MustCompile(`%\.[0-9]{3,}`)
 
-func format(m *meter, _ *call, args []ref.Val) ref.Val {
+func format(m *Meter, _ *call, args []ref.Val) ref.Val {
 	s, _ := args[0].(types.String)
-	m.spend(textCost(len(s)))
-	m.product(leaves(m, args[1])+size(args[1]), 4)
+	m.spend(TextCost(len(s)))
+	m.product(leaves(m, args[1])+Size(args[1]), 4)
 	if precision.MatchString(string(s)) {
 		return types.NewErr("format writes at most 99 digits after the point")
 	}
 	return nil
 }
 
-func search(m *meter, _ *call, args []ref.Val) ref.Val {
+func search(m *Meter, _ *call, args []ref.Val) ref.Val {
 	s, ok1 := args[0].(types.String)
 	sub, ok2 := args[1].(types.String)
 	if ok1 && ok2 {
-		m.product(textCost(len(s))+1, int64(len(sub))+1)
+		m.product(TextCost(len(s))+1, int64(len(sub))+1)
 	}
 	return nil
 }
 
 // quantity refuses exponents that resource.ParseQuantity would write out, digit by digit.
-func quantity(m *meter, _ *call, args []ref.Val) ref.Val {
+func quantity(m *Meter, _ *call, args []ref.Val) ref.Val {
 	s, ok := args[0].(types.String)
 	if !ok {
 		return nil
@@ -236,7 +236,7 @@ func quantity(m *meter, _ *call, args []ref.Val) ref.Val {
 var offset = regexp.MustCompile(`^([+-]?[0-9]{1,2}:[0-9]{2}|UTC)?$`)
 
 // zone refuses the names of time zones: they are looked up in the files of the machine.
-func zone(_ *meter, _ *call, args []ref.Val) ref.Val {
+func zone(_ *Meter, _ *call, args []ref.Val) ref.Val {
 	if len(args) > 1 {
 		if s, ok := args[1].(types.String); ok && !offset.MatchString(string(s)) {
 			return types.NewErr("%q is not supported as a time zone: write an offset such as +02:00", string(s))
@@ -245,7 +245,7 @@ func zone(_ *meter, _ *call, args []ref.Val) ref.Val {
 	return nil
 }
 
-func match(m *meter, c *call, args []ref.Val) ref.Val {
+func match(m *Meter, c *call, args []ref.Val) ref.Val {
 	s, ok1 := args[0].(types.String)
 	re, ok2 := args[1].(types.String)
 	if !ok1 || !ok2 {
@@ -262,12 +262,12 @@ func match(m *meter, c *call, args []ref.Val) ref.Val {
 		}
 		m.spend(cost * 4)
 	}
-	m.product(cost, textCost(len(s))+1)
+	m.product(cost, TextCost(len(s))+1)
 	if replaces, ok := everyMatch[c.name]; ok {
 		m.spend(4 * int64(len(s)+1)) // each character can be a match
 		if replaces && len(args) > 2 {
 			to, _ := args[2].(types.String)
-			m.product(int64(len(s))+1, textCost(len(to))+1)
+			m.product(int64(len(s))+1, TextCost(len(to))+1)
 		}
 	}
 	return nil

@@ -29,7 +29,11 @@ type Access struct {
 func (s *Sets) Summarize(reg *hubv1.ClusterRegistration, access Access, now time.Time) {
 	out := s.summary(reg, access)
 	if c := status.Find(reg, hubv1.UnregisteringCondition); c != nil && hubv1.Waits(c.Reason) && reg.DeletionTimestamp == nil {
-		out.Message = c.Message + "; " + out.Message
+		if out.Reason == hubv1.OriginNotFoundReason {
+			out.Message = c.Message // which says so already, and what follows
+		} else {
+			out.Message = c.Message + "; " + out.Message
+		}
 	}
 	if s.Doubt != "" {
 		out.Message += "; " + s.Doubt

@@ -120,3 +120,15 @@ func TestRowSaysThatItGoes(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// TestOriginThatIsGoneIsToldOnce: the condition that counts the delay says that the Secret is gone, and what follows.
+func TestOriginThatIsGoneIsToldOnce(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	reg := &hubv1.ClusterRegistration{}
+	status.Set(reg, hubv1.KubeConfigValidCondition, metav1.ConditionFalse, hubv1.OriginNotFoundReason, "Secret one does not exist", now)
+	status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.OriginMissingReason, "Secret one is gone", now)
+	(&Sets{}).Summarize(reg, Access{}, now)
+	if c := status.Find(reg, hubv1.ReadyCondition); c.Reason != hubv1.OriginNotFoundReason || c.Message != "Secret one is gone" {
+		t.Errorf("%+v", c)
+	}
+}

@@ -48,7 +48,7 @@ var (
 func TestSeeds(t *testing.T) {
 	n := *seeds
 	if n == 0 {
-		n = 120
+		n = 40
 		if testing.Short() {
 			n = 5
 		}

@@ -5,6 +5,8 @@
 //
 //	go run ./hack/night -page bin/night.md
 //	go run ./hack/night -only seeds,fuzz
+//
+// A night may be run in pieces: what the page says of steps that do not run now stays on it, with its day and its commit.
 package main
 
 import (
@@ -14,6 +16,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -67,6 +70,11 @@ func main() {
 		os.Exit(2)
 	}
 	failed := false
+	before, err := os.ReadFile(*page)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		fmt.Fprintln(os.Stderr, "night:", err)
+		os.Exit(2)
+	}
 	out := make([]done, 0, len(all))
 	for _, s := range all {
 		if ctx.Err() != nil {
@@ -75,7 +83,7 @@ func main() {
 		d := run(ctx, s, os.Stdout)
 		out, failed = append(out, d), failed || d.err != nil
 		// After each step, so that a night that is cut off has a page too.
-		if err := os.WriteFile(*page, []byte(text(now, commit(ctx), out)), 0o600); err != nil {
+		if err := os.WriteFile(*page, []byte(text(now, commit(ctx), out, string(before))), 0o600); err != nil {
 			fmt.Fprintln(os.Stderr, "night:", err)
 			os.Exit(2)
 		}
@@ -138,17 +146,26 @@ func commit(ctx context.Context) string {
 	return strings.TrimSpace(string(out))
 }
 
-// text returns the page.
-func text(began time.Time, commit string, all []done) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# The last night\n\nOf %s, at %s. `make night` writes this page.\n\n", began.UTC().Format("2006-01-02"), commit)
-	b.WriteString("| step | what | result | minutes | to repeat it |\n|---|---|---|---|---|\n")
+// text returns the page. before is the page as it is, of which the rows of other steps stay.
+func text(now time.Time, commit string, all []done, before string) string {
+	rows := map[string]string{}
+	for line := range strings.Lines(before) {
+		if cells := strings.Split(line, " | "); len(cells) == 6 {
+			rows[strings.TrimPrefix(cells[0], "| ")] = line
+		}
+	}
 	for _, d := range all {
 		result := "passed"
 		if d.err != nil {
 			result = "**failed**"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %.0f | `%s` |\n", d.name, d.what, result, d.took.Minutes(), d.command)
+		rows[d.name] = fmt.Sprintf("| %s | %s | %s | %.0f | %s at %s | `%s` |\n", d.name, d.what, result, d.took.Minutes(),
+			now.UTC().Format("2006-01-02"), commit, d.command)
+	}
+	var b strings.Builder
+	b.WriteString("# The last night\n\n`make night` writes this page.\n\n| step | what | result | minutes | when | to repeat it |\n|---|---|---|---|---|---|\n")
+	for _, s := range steps(now, 0) {
+		b.WriteString(rows[s.name])
 	}
 	for _, d := range all {
 		if d.err != nil {

@@ -34,19 +34,25 @@ func TestChosen(t *testing.T) {
 	}
 }
 
-// TestPage: a step that fails is on the page with what it printed last, and how to repeat it.
+// TestPage: a step that fails is on the page with what it printed last, and how to repeat it. What another piece of the night has left
+// there stays.
 func TestPage(t *testing.T) {
 	day := time.Date(2026, 11, 28, 23, 0, 0, 0, time.UTC)
 	out := []done{
-		run(t.Context(), step{"good", "what works", "echo fine"}, io.Discard),
-		run(t.Context(), step{"bad", "what does not", "yes early | head -3000; echo the last words; exit 3"}, io.Discard),
+		run(t.Context(), step{"fuzz", "what works", "echo fine"}, io.Discard),
+		run(t.Context(), step{"race", "what does not", "yes early | head -3000; echo the last words; exit 3"}, io.Discard),
 	}
-	page := text(day, "abc", out)
-	for _, want := range []string{"Of 2026-11-28, at abc", "| good | what works | passed | 0 | `echo fine` |", "| bad | what does not | **failed** |",
-		"## bad failed\n\nIt ended with exit status 3. It printed last:", "the last words\n```"} {
+	page := text(day, "abc", out, text(day.Add(-24*time.Hour), "old", []done{
+		run(t.Context(), step{"race", "what did", "true"}, io.Discard), run(t.Context(), step{"bench", "what is not run now", "true"}, io.Discard),
+	}, ""))
+	for _, want := range []string{"| fuzz | what works | passed | 0 | 2026-11-28 at abc | `echo fine` |\n", "| race | what does not | **failed** |",
+		"| bench | what is not run now | passed | 0 | 2026-11-27 at old | `true` |\n", "## race failed\n\nIt ended with exit status 3. It printed last:", "the last words\n```"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("it does not say %q:\n%s", want, page)
 		}
+	}
+	if strings.Contains(page, "what did") {
+		t.Errorf("it has what is over:\n%s", page)
 	}
 	if len(page) > 2*kept {
 		t.Errorf("the page has %d bytes", len(page))

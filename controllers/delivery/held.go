@@ -45,11 +45,18 @@ func (c *cluster) heldHere(d *delivery) string {
 	return ""
 }
 
-// reportDeselected returns what the Ready condition says of a set that does not select the cluster any more.
+// reportDeselected returns what the Ready condition says of a set that does not select the cluster any more. Of a set that does not reach
+// the cluster the condition says that already.
 func (c *cluster) reportDeselected(d *delivery) string {
 	if d.Spec.WithdrawAfter == nil || d.Leaving {
 		return ""
 	}
-	return fmt.Sprintf("; AddonSet %s does not select the cluster any more: this leaves after %s, unless it is selected again",
-		d.SetKey(), d.Spec.WithdrawAfter.UTC().Format(time.RFC3339))
+	says, leaves := fmt.Sprintf("; AddonSet %s does not select the cluster any more", d.SetKey()), ""
+	if d.Reason == hubv1.OutOfReachReason {
+		says = ""
+	}
+	if after := d.Spec.WithdrawAfter.Time; c.Now.Before(after) {
+		leaves = fmt.Sprintf("; it leaves after %s, unless it is selected again", after.UTC().Format(time.RFC3339))
+	}
+	return says + leaves
 }

@@ -70,12 +70,19 @@ func TestDeselectedIsTold(t *testing.T) {
 	m.settle()
 	d := m.delivery(testCluster, testSet)
 	ready := status.Find(d, hubv1.ReadyCondition)
-	want := before + "; AddonSet flux-system/base does not select the cluster any more: this leaves after " + after.UTC().Format(time.RFC3339) + ", unless it is selected again"
+	want := before + "; AddonSet flux-system/base does not select the cluster any more; it leaves after " + after.UTC().Format(time.RFC3339) + ", unless it is selected again"
 	if ready.Message != want || ready.Status != metav1.ConditionTrue {
 		t.Errorf("it says %s %q, want %q", ready.Status, ready.Message, want)
 	}
 	if status.Find(d, hubv1.RemovalsHeldCondition) != nil {
 		t.Error("it says that its removal is held, and nobody has asked for that")
+	}
+	m.clock.SetTime(m.clock.Now().Add(6 * time.Minute))
+	m.settle()
+	d = m.delivery(testCluster, testSet)
+	want = before + "; AddonSet flux-system/base does not select the cluster any more; a removal is held: see condition RemovalsHeld"
+	if got := status.Find(d, hubv1.ReadyCondition).Message; got != want {
+		t.Errorf("after that time it says %q, want %q", got, want)
 	}
 	edit(m, "flux-system", d.Name, &hubv1.AddonDelivery{}, func(d *hubv1.AddonDelivery) { d.Spec.WithdrawAfter = nil })
 	edit(m, "flux-system", testSet, &hubv1.AddonSet{}, func(s *hubv1.AddonSet) { s.Spec.SelectAll, s.Spec.ClusterSelector = true, nil })

@@ -36,7 +36,7 @@ func (r *Reconciler) sets(ctx context.Context, reg *hubv1.ClusterRegistration) (
 	if err != nil {
 		return nil, err
 	}
-	out := serving.Of(reg, deliveries)
+	out := serving.Of(reg, deliveries, r.Clock.Now())
 	orphans, omitted := teardown.Orphans(reg.Status.Orphans, deliveries, r.scopesOf(ctx, reg))
 	reg.Status.Orphans, reg.Status.OrphansOmitted = orphans, reg.Status.OrphansOmitted+omitted
 	if holder := reg.Status.DuplicateOf; holder != nil {

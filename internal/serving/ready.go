@@ -4,6 +4,7 @@ package serving
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -44,8 +45,14 @@ func (s *Sets) Summarize(reg *hubv1.ClusterRegistration, access Access, now time
 	if len(s.idle) > 0 && len(s.addons) > 0 {
 		out.Message += fmt.Sprintf("; spec.overrides names what no set delivers here: %s", status.List(s.idle, 3))
 	}
-	if len(s.deselected) > 0 {
-		out.Message += "; not selected any more, and leaves unless it is selected again: " + status.List(s.deselected, 3)
+	var leave []string
+	for _, set := range slices.Sorted(maps.Keys(s.deselected)) {
+		if set != s.quoted {
+			leave = append(leave, set+" "+s.deselected[set])
+		}
+	}
+	if len(leave) > 0 {
+		out.Message += "; not selected any more, and leaves unless it is selected again: " + status.List(leave, 3)
 	}
 	out.Message += s.reportRefused(reg, now)
 	out.Message += s.reportHeld(reg, now)
@@ -56,13 +63,17 @@ func (s *Sets) Summarize(reg *hubv1.ClusterRegistration, access Access, now time
 }
 
 // reportHeld sets or clears the condition that removal guards of sets hold something on the cluster, and returns what
-// Ready says of it.
+// Ready says of it besides what it quotes.
 func (s *Sets) reportHeld(reg *hubv1.ClusterRegistration, now time.Time) string {
 	if len(s.held) == 0 {
 		status.Clear(reg, hubv1.RemovalsHeldCondition)
 		return ""
 	}
-	status.Set(reg, hubv1.RemovalsHeldCondition, metav1.ConditionTrue, hubv1.TooManyRemovalsReason, status.List(s.held, 3), now)
+	held := slices.Sorted(maps.Values(s.held))
+	status.Set(reg, hubv1.RemovalsHeldCondition, metav1.ConditionTrue, hubv1.TooManyRemovalsReason, status.List(held, 3), now)
+	if s.held[s.quoted] != "" {
+		return ""
+	}
 	return "; a removal is held: see condition " + hubv1.RemovalsHeldCondition
 }
 
@@ -148,16 +159,18 @@ var onTheWay = []string{
 }
 
 // waits returns the summary of a cluster with a delivery that is not Ready and has not failed. It has the reason of
-// the first delivery that is not merely on its way.
+// the first delivery that is not merely on its way, and quotes it.
 func (s *Sets) waits(ready string) status.Summary {
 	for _, u := range s.unready {
 		if !hubv1.Tripped(u.reason) && !slices.Contains(onTheWay, u.reason) {
+			s.quoted = u.set
 			return status.Summary{Phase: status.Working, Reason: u.reason, Message: fmt.Sprintf("%s; %s: %s", ready, u.set, u.message)}
 		}
 	}
 	if s.counts.Ready < s.counts.Total {
 		return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason, Message: ready}
 	}
+	s.quoted = s.unready[0].set
 	return status.Summary{Phase: status.Working, Reason: hubv1.ProgressingReason,
 		Message: fmt.Sprintf("%s; %s: %s", ready, s.unready[0].set, s.unready[0].message)}
 }

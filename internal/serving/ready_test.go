@@ -132,3 +132,43 @@ func TestOriginThatIsGoneIsToldOnce(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// TestWhatIsQuotedIsToldOnce: what the message of a delivery says, the registration says by quoting it; of other sets it says that itself.
+func TestWhatIsQuotedIsToldOnce(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	reg := &hubv1.ClusterRegistration{}
+	status.Set(reg, hubv1.KubeConfigValidCondition, metav1.ConditionTrue, hubv1.SucceededReason, "", now)
+	status.Set(reg, hubv1.ReachableCondition, metav1.ConditionTrue, hubv1.ProbeSucceededReason, "", now)
+	says := func(after time.Time, sets ...string) string {
+		var deliveries []hubv1.AddonDelivery
+		for i, set := range sets {
+			d := hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: set}}
+			d.Spec.AddonSetRef.Name, d.Spec.WithdrawAfter = set, &metav1.Time{Time: after}
+			phase := status.Working
+			if i > 0 {
+				phase = status.Done
+			}
+			status.Set(&d, hubv1.RemovalsHeldCondition, metav1.ConditionTrue, hubv1.TooManyRemovalsReason, "held", now)
+			status.Summarize(&d, status.Summary{Phase: phase, Reason: hubv1.OutOfReachReason, Message: "as it says itself"}, now)
+			deliveries = append(deliveries, d)
+		}
+		s := Of(reg, deliveries, now)
+		s.Report(reg, now)
+		s.Summarize(reg, Access{}, now)
+		return status.Find(reg, hubv1.ReadyCondition).Message
+	}
+	later := now.Add(time.Hour)
+	const quoted = "0 of 0 add-ons are Ready; shop/a: as it says itself"
+	for name, tc := range map[string]struct{ got, want string }{
+		"Quoted":        {says(later, "a"), quoted},
+		"Another":       {says(later, "a", "b"), quoted + "; not selected any more, and leaves unless it is selected again: shop/b after 2026-11-22T13:00:00Z"},
+		"ItsTimeIsOver": {says(now, "a", "b"), quoted},
+	} {
+		if tc.got != tc.want {
+			t.Errorf("%s: it says %q, want %q", name, tc.got, tc.want)
+		}
+	}
+	if n := reg.Status.Sets[0].Result; n != "Delivered: not selected any more" {
+		t.Errorf("status.sets says %q", n)
+	}
+}

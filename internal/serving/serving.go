@@ -37,8 +37,8 @@ type Sets struct {
 	// refused is what the hub ignores of what the cluster's owner wrote, and refusedReason is the condition's reason.
 	refused       []string
 	refusedReason string
-	// held says what the removal guards of sets hold here.
-	held []string
+	// held says what the removal guards of sets hold here, by the set.
+	held map[string]string
 	// failed names each failed add-on, with its set and the reason.
 	failed []string
 	// why says why each set in reach does not select the cluster, if it does not.
@@ -52,9 +52,13 @@ type Sets struct {
 	later []string
 	// suspended names the add-ons whose Flux object a user has suspended.
 	suspended []string
-	// leaving says what is left of each set that is being withdrawn. deselected names the sets that do not select the cluster any more,
-	// and after which time each is withdrawn.
-	leaving, deselected []string
+	// leaving says what is left of each set that is being withdrawn.
+	leaving []string
+	// deselected says after which time each set is withdrawn that does not select the cluster any more; those whose time is over are not
+	// among them.
+	deselected map[string]string
+	// quoted is the set of the delivery whose message the Ready condition quotes; "" for none. What that message says is not said again.
+	quoted string
 }
 
 // unready is why a delivery is not Ready.
@@ -64,8 +68,8 @@ type unready struct{ set, reason, message string }
 const maxSets = 20
 
 // Of counts the deliveries that a cluster gets through its registration.
-func Of(reg *hubv1.ClusterRegistration, deliveries []hubv1.AddonDelivery) *Sets {
-	s := &Sets{addons: map[string]bool{}, results: map[string]string{}}
+func Of(reg *hubv1.ClusterRegistration, deliveries []hubv1.AddonDelivery, now time.Time) *Sets {
+	s := &Sets{addons: map[string]bool{}, results: map[string]string{}, held: map[string]string{}, deselected: map[string]string{}}
 	for i := range deliveries {
 		d := &deliveries[i]
 		set := d.SetKey().String()
@@ -82,9 +86,11 @@ func Of(reg *hubv1.ClusterRegistration, deliveries []hubv1.AddonDelivery) *Sets 
 			s.results[set] = result
 		}
 		if after := d.Spec.WithdrawAfter; after != nil {
-			until := "after " + after.UTC().Format(time.RFC3339)
-			s.results[set] = fmt.Sprintf("%s: not selected any more; it leaves %s, unless it is selected again", hubv1.SetDelivered, until)
-			s.deselected = append(s.deselected, set+" "+until)
+			s.results[set] = hubv1.SetDelivered + ": not selected any more"
+			if now.Before(after.Time) {
+				s.deselected[set] = "after " + after.UTC().Format(time.RFC3339)
+				s.results[set] += fmt.Sprintf("; it leaves %s, unless it is selected again", s.deselected[set])
+			}
 		}
 	}
 	return s
@@ -108,7 +114,7 @@ func (s *Sets) add(d *hubv1.AddonDelivery) (result string) {
 	}
 	s.refuse(d)
 	if c := status.Find(d, hubv1.RemovalsHeldCondition); c != nil && c.Message != "" {
-		s.held = append(s.held, c.Message)
+		s.held[d.SetKey().String()] = c.Message
 	}
 	for _, a := range d.Status.Addons {
 		s.addons[a.Name] = true
@@ -158,7 +164,7 @@ func (s *Sets) Reach(set *hubv1.AddonSet, why string) {
 
 // Report writes the counts and the sets into a registration's status, after all deliveries and sets have been added.
 func (s *Sets) Report(reg *hubv1.ClusterRegistration, now time.Time) {
-	for _, names := range [][]string{s.failed, s.held, s.leaving, s.deselected, s.suspended, s.Left, s.why, s.pending, s.later} {
+	for _, names := range [][]string{s.failed, s.leaving, s.suspended, s.Left, s.why, s.pending, s.later} {
 		slices.Sort(names)
 	}
 	slices.SortFunc(s.unready, func(a, b unready) int { return cmp.Compare(a.set, b.set) })

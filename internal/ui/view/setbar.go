@@ -87,7 +87,9 @@ func (b *Board) setBar(s *hubv1.AddonSet, counts *[Off + 1]int) SetBar {
 	name := s.Namespace + "/" + s.Name
 	out := SetBar{Name: name, Short: name, URL: SetURL(s.Namespace, s.Name), Bar: bar(*counts, n), Failed: counts[Failed], Class: Ready}
 	if r := s.Status.Rollout; r != nil {
-		out.Phase, out.Says, out.Class = string(r.Phase), excerpt.Cut(excerpt.Line(r.WaitingFor), maxWhy), ClassOfPhase(r.Phase)
+		if out.Phase, out.Class = string(r.Phase), ClassOfPhase(r.Phase); r.WaitingFor != "" {
+			out.Says = excerpt.Cut(excerpt.Line("waits for "+strings.ReplaceAll(r.WaitingFor, "`", "")), maxWhy) // a page shows no backticks
+		}
 	}
 	if c := status.Find(s, hubv1.StalledCondition); c != nil {
 		out.Phase, out.Says, out.Class = "Stalled", excerpt.Cut(excerpt.Line(c.Message), maxWhy), Failed

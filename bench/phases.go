@@ -78,6 +78,7 @@ func (r *run) all(ctx context.Context) error {
 		{"a cluster that comes at a restart", r.soon},
 		{"another replica takes over", r.takeOver},
 		{"a part of the fleet is dead", r.dead},
+		{"a fifth is unregistered", r.leave},
 	} {
 		begin := time.Now()
 		if err := phase.do(ctx); err != nil {

@@ -68,6 +68,10 @@ type Result struct {
 	KiBPerObject            float64 `json:"kib_per_object" what:"live heap for each further Flux object" atMost:"6"`
 	RSSKiBPerObject         float64 `json:"rss_kib_per_object" what:"the same of resident memory"`
 	HealthyDelayRatio       float64 `json:"healthy_delay_ratio" what:"new_cluster_ms_p50 with dead clusters over without" atMost:"1.1"`
+	LeaveSeconds            float64 `json:"leave_s,omitempty" what:"until a fifth of the fleet, unregistered at once, is gone"`
+	LeaveRequests           float64 `json:"leave_requests,omitempty" what:"requests for each cluster of it: the same in every fleet"`
+	LeaveLists              float64 `json:"leave_lists,omitempty" what:"lists for each of them, of anything but registrations"`
+	LeaveCPU                float64 `json:"leave_cpu_ms,omitempty" what:"what each costs the hub"`
 	StatusWrites            float64 `json:"status_writes_per_delivery" what:"until all is Ready" atMost:"3"`
 }
 

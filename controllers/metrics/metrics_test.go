@@ -63,6 +63,7 @@ func fleet() []client.Object {
 			Conditions:   []metav1.Condition{ready},
 			Clusters:     &hubv1.ClusterCounts{Matched: 4, Ready: 2, Updated: 3, Failed: 1, Offline: 1},
 			HeldRemovals: &hubv1.HeldRemovals{Count: 7, Hash: "h"},
+			Orphans:      []hubv1.Orphan{{Addon: "a"}, {Addon: "b"}}, OrphansOmitted: 3,
 			Rollout: &hubv1.RolloutStatus{Phase: hubv1.RolloutSoaking,
 				Waves: []hubv1.WaveStatus{{Name: "canary", Total: 1, Done: 1}, {Name: "rest", Total: 3, Skipped: 1}}},
 		},
@@ -120,6 +121,7 @@ chandler_addonsets{state="NoClusterMatches"} 0
 chandler_addonset_ready{addonset="flux-system/base"} 1
 chandler_addonset_stalled{addonset="flux-system/broken"} 1
 chandler_addonset_held_removals{addonset="flux-system/base"} 7
+chandler_addonset_orphans{addonset="flux-system/base"} 5
 chandler_addonset_rollout{addonset="flux-system/base",phase="Soaking"} 1
 chandler_addonset_rollout_clusters{addonset="flux-system/base",state="done",wave="canary"} 1
 chandler_addonset_rollout_clusters{addonset="flux-system/base",state="waiting",wave="rest"} 2

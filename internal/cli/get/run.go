@@ -49,6 +49,10 @@ func (o *Options) run(ctx context.Context) error {
 	if err := o.check(); err != nil {
 		return exit.Wrong(err)
 	}
+	o.Set = live.Bare("AddonSet", o.Set)
+	for i, arg := range o.Args {
+		o.Args[i] = live.Bare(o.kind.names, arg)
+	}
 	if err := o.Connect(ctx); err != nil {
 		return err
 	}

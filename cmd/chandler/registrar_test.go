@@ -22,8 +22,9 @@ func TestRegisterRefuses(t *testing.T) {
 		"register a -n fleet --token-ttl 1s":   "--token-ttl 1s",
 		"register a -n fleet --labels tier":    "tier",
 		"register a -n fleet --context nobody": "find the hub",
-		"unregister":                           "write the name of a cluster",
-		"unregister fleet/":                    "write NAME or NAMESPACE/NAME",
+		"unregister clusterregistration.chandler.dev/a -n fleet --context nobody": "find the hub",
+		"unregister":        "write the name of a cluster",
+		"unregister fleet/": "write NAME or NAMESPACE/NAME",
 	} {
 		_, err := run(strings.Fields(args)...)
 		if err == nil || !strings.Contains(err.Error(), want) {

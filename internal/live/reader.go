@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,7 +40,7 @@ func Connect(config *rest.Config) (client.WithWatch, error) {
 	return c, nil
 }
 
-// Find returns the registration with a name, or namespace/name. An empty namespace means all.
+// Find returns the registration with a name, namespace/name, or kubectl's kind/name. An empty namespace means all.
 func (r *Reader) Find(ctx context.Context, name, namespace string) (*hubv1.ClusterRegistration, error) {
 	list := &hubv1.ClusterRegistrationList{}
 	of := kindOfObject{"cluster", "ClusterRegistration", fmt.Sprintf("label an origin %s: \"true\"", hubv1.RegisterLabel)}
@@ -50,7 +51,7 @@ func (r *Reader) Find(ctx context.Context, name, namespace string) (*hubv1.Clust
 	return &list.Items[at], nil
 }
 
-// FindSet returns the AddonSet with a name, or namespace/name. An empty namespace means all.
+// FindSet returns the AddonSet with a name, namespace/name, or kubectl's kind/name. An empty namespace means all.
 func (r *Reader) FindSet(ctx context.Context, name, namespace string) (*hubv1.AddonSet, error) {
 	list := &hubv1.AddonSetList{}
 	at, err := r.find(ctx, list, kindOfObject{"set", "AddonSet", "apply one"}, name, namespace)
@@ -63,10 +64,17 @@ func (r *Reader) FindSet(ctx context.Context, name, namespace string) (*hubv1.Ad
 // kindOfObject is how people call what they look for, its kind, and what they do if there is none.
 type kindOfObject struct{ word, kind, advice string }
 
-// find lists the objects of a kind, and returns which one has a name, or namespace/name.
+// Bare returns the name in kubectl's KIND/NAME, as `get -o name` prints it, and every other name as it is. KIND is no namespace, since no
+// namespace has a dot.
+func Bare(kind, name string) string {
+	return strings.TrimPrefix(name, strings.ToLower(kind)+"."+hubv1.GroupVersion.Group+"/")
+}
+
+// find lists the objects of a kind, and returns which one has a name, namespace/name, or kubectl's kind/name.
 func (r *Reader) find(ctx context.Context, list client.ObjectList, of kindOfObject, name, namespace string) (int, error) {
+	name = Bare(of.kind, name)
 	if ns, rest, ok := strings.Cut(name, "/"); ok {
-		if ns == "" || rest == "" || strings.Contains(rest, "/") {
+		if ns == "" || rest == "" || strings.Contains(rest, "/") || strings.Contains(ns, ".") {
 			return 0, wrong(fmt.Sprintf("%q is not a %s: write NAME or NAMESPACE/NAME", name, of.word))
 		}
 		if namespace != "" && namespace != ns {
@@ -76,23 +84,49 @@ func (r *Reader) find(ctx context.Context, list client.ObjectList, of kindOfObje
 	}
 	err := r.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name})
 	if err == nil && meta.LenList(list) == 0 { // what there is, for the message
+		if err := r.elsewhere(ctx, list, of, name, namespace); err != nil {
+			return 0, err
+		}
 		err = r.Client.List(ctx, list, client.InNamespace(namespace), client.Limit(PageSize))
 	}
 	if err != nil {
 		return 0, Refused(of.kind+"s", namespace, err)
 	}
 	var all []string
-	err = meta.EachListItem(list, func(o runtime.Object) error {
-		m, err := meta.Accessor(o)
-		if err == nil {
-			all = append(all, m.GetNamespace()+"/"+m.GetName())
-		}
-		return err
-	})
+	err = each(list, func(m metav1.Object) { all = append(all, m.GetNamespace()+"/"+m.GetName()) })
 	if err != nil {
 		return 0, fmt.Errorf("read the %ss: %w", of.kind, err)
 	}
 	return choose(all, of, name, namespace)
+}
+
+// elsewhere returns an error that says in which other namespaces an object is, and none if that is not known.
+func (r *Reader) elsewhere(ctx context.Context, list client.ObjectList, of kindOfObject, name, namespace string) error {
+	if namespace == "" || r.Client.List(ctx, list, client.MatchingFields{"metadata.name": name}) != nil {
+		return nil // what somebody may not read is not said
+	}
+	var in []string
+	err := each(list, func(m metav1.Object) {
+		if m.GetName() == name && m.GetNamespace() != namespace {
+			in = append(in, m.GetNamespace())
+		}
+	})
+	if err != nil || len(in) == 0 {
+		return nil
+	}
+	slices.Sort(in)
+	return fmt.Errorf("there is no %s %q in namespace %q: there is one in namespace %s", of.word, name, namespace, status.List(in, MaxNames))
+}
+
+// each does something with each object of a list.
+func each(list client.ObjectList, do func(metav1.Object)) error {
+	return meta.EachListItem(list, func(o runtime.Object) error {
+		m, err := meta.Accessor(o)
+		if err == nil {
+			do(m)
+		}
+		return err
+	})
 }
 
 // choose returns which of all objects has a name.

@@ -52,7 +52,7 @@ var smallKinds = map[string][]metav1.APIResource{
 	"kustomize.toolkit.fluxcd.io/v1": {namespaced("kustomizations", "Kustomization")},
 	"source.toolkit.fluxcd.io/v1": {namespaced("gitrepositories", "GitRepository"), namespaced("helmrepositories", "HelmRepository"),
 		namespaced("ocirepositories", "OCIRepository"), namespaced("helmcharts", "HelmChart"), namespaced("buckets", "Bucket")},
-	"apps/v1": {namespaced("controllerrevisions", "ControllerRevision")},
+	"apps/v1": {namespaced("controllerrevisions", "ControllerRevision"), namespaced("deployments", "Deployment")},
 }
 
 // namespaced is a kind whose objects are in namespaces.

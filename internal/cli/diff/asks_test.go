@@ -47,10 +47,10 @@ func TestDiffAsks(t *testing.T) {
 	}{
 		"another template that looks":             {old: asking("1"), next: asking("2"), code: 2, want: same},
 		"another template that asks for APIs":     {old: plain, next: plain + "{{ if .Capabilities.APIVersions.Has \"a/v1\" }}data: {}{{ end }}\n", code: 2, want: same},
-		"the same chart in another folder":        {old: asking("1"), next: asking("1"), code: 0, want: "no changes"},
-		"another template that asks nothing":      {old: plain, next: plain + "# {{ .Release.Name }}\n", code: 0, want: "no changes"},
+		"the same chart in another folder":        {old: asking("1"), next: asking("1"), code: 0, want: "No changes"},
+		"another template that asks nothing":      {old: plain, next: plain + "# {{ .Release.Name }}\n", code: 0, want: "No changes"},
 		"other values of a template that looks":   {old: asking("1"), next: asking("1"), newValues: "a: 2", code: 2, want: same},
-		"other values of one that asks nothing":   {old: plain, next: plain, newValues: "a: 2", code: 0, want: "no changes"},
+		"other values of one that asks nothing":   {old: plain, next: plain, newValues: "a: 2", code: 0, want: "No changes"},
 		"values that look":                        {old: plain + "{{ tpl .Values.text . }}\n", next: plain + "{{ tpl .Values.text . }}\n", text: `'# {{ lookup "v1" "Secret" "a" "b" }}'`, newValues: "a: 2", code: 2, want: same},
 		"a file that looks":                       {old: plain + `{{ tpl (.Files.Get "more/a.txt") . }}`, next: plain + `{{ tpl (.Files.Get "more/a.txt") . }}`, files: `# {{ lookup "v1" "Secret" "a" "b" }}`, newFiles: `# {{ lookup "v1" "Secret" "a" "c" }}`, code: 2, want: same},
 		"another template that looks and changes": {old: asking("1"), next: strings.Replace(asking("2"), `"0"`, `"3"`, 1), code: 1, want: "the chart looks what its cluster has (lookup)"},

@@ -258,6 +258,8 @@ func (o *Options) show(r *diff.Result) error {
 	case !r.Equal():
 		return exit.Silent(exit.Failed)
 	}
-	terminal.Say(o.ErrOut, "no changes on %s", status.Count(r.Fleet.Clusters, "cluster"))
+	if !o.Output.IsText() || r.Quiet() { // the text has it as its headline
+		terminal.Say(o.ErrOut, "no changes on %s", status.Count(r.Fleet.Clusters, "cluster"))
+	}
 	return nil
 }

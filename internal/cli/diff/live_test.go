@@ -151,6 +151,9 @@ func TestDiffAgainstHub(t *testing.T) {
 				t.Errorf("%s: %q is there", name, n)
 			}
 		}
+		if strings.Count(strings.ToLower(out+errs), "no changes on") > 1 {
+			t.Errorf("%s: it says twice that nothing changes", name)
+		}
 		if got != code || t.Failed() {
 			t.Errorf("%s: ends with %d, want %d:\n%s\n%s", name, got, code, out, errs)
 		}

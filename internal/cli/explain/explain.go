@@ -104,7 +104,7 @@ func (o *Options) run(ctx context.Context) error {
 
 // input reads a cluster. A user who may not read all namespaces gets one: that of -n, or of the kubeconfig's context.
 func (o *Options) input(ctx context.Context) (*explain.Input, error) {
-	name := o.Args[0]
+	name := live.Bare("ClusterRegistration", o.Args[0])
 	own, err := hub.OwnNamespace(o.Flags)
 	if err != nil {
 		return nil, err

@@ -50,6 +50,9 @@ func (g *getter) nothing(ctx context.Context, q question, there int) error {
 			return err
 		}
 	}
+	if err := g.absentSet(ctx); err != nil {
+		return err
+	}
 	terminal.Say(g.ErrOut, "%s", g.none())
 	return nil
 }

@@ -88,7 +88,10 @@ func (o *Options) check() error {
 	case o.Watch && len(o.Args) > 1:
 		return fmt.Errorf("get %s: --watch follows one name, or all: leave out the names", o.kind.what)
 	}
-	return hub.CheckNames("get "+o.kind.what, o.Args)
+	if err := hub.CheckNames("get "+o.kind.what, o.Args); err != nil || o.Set == "" {
+		return err
+	}
+	return hub.CheckNames("get "+o.kind.what+" --set", []string{o.Set})
 }
 
 // kindToGet is one of the kinds that `chandler get` lists.

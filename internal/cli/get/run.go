@@ -49,6 +49,10 @@ func (o *Options) run(ctx context.Context) error {
 	if err := o.check(); err != nil {
 		return exit.Wrong(err)
 	}
+	o.Set = live.Bare("AddonSet", o.Set)
+	for i, arg := range o.Args {
+		o.Args[i] = live.Bare(o.kind.names, arg)
+	}
 	if err := o.Connect(ctx); err != nil {
 		return err
 	}
@@ -87,6 +91,11 @@ func (g *getter) answer(ctx context.Context, questions []question) error {
 				terminal.Say(g.ErrOut, "chandler: %s", err)
 				missing = true
 			}
+		}
+	}
+	if g.count == 0 && !missing {
+		if err := g.absentSet(ctx); err != nil {
+			return err
 		}
 	}
 	if g.stream != nil && !missing {
@@ -132,11 +141,39 @@ func (g *getter) absent(ctx context.Context, q question) error {
 		}
 		return fmt.Errorf("there is no cluster %q on this hub: chandler get clusters lists them", q.arg)
 	}
+	return noneCalled(g.kind.one, name, namespace, g.kind.what)
+}
+
+// absentSet says that the set of --set is not there. A set without add-ons on clusters is, and so may be one that the user may not read.
+func (g *getter) absentSet(ctx context.Context) error {
+	if g.Set == "" {
+		return nil
+	}
+	namespace, name := g.Place(g.Set)
+	there := false
+	q := &live.Query{Client: g.Client, Kinds: "AddonSets", Namespace: namespace,
+		List:    func() client.ObjectList { return &hubv1.AddonSetList{} },
+		Options: []client.ListOption{client.MatchingFields{"metadata.name": name}}}
+	_, err := q.Pages(ctx, func(objects []client.Object) error {
+		there = there || slices.ContainsFunc(objects, func(o client.Object) bool { return o.GetName() == name })
+		return nil
+	})
+	switch {
+	case err != nil && !apierrors.IsForbidden(err):
+		return err
+	case err != nil || there:
+		return nil
+	}
+	return noneCalled("set", name, namespace, "sets")
+}
+
+// noneCalled returns the error for a name that is not there.
+func noneCalled(one, name, namespace, what string) error {
 	where := "on this hub"
 	if namespace != "" {
 		where = "in namespace " + namespace
 	}
-	return fmt.Errorf("there is no %s %q %s: chandler get %s lists them", g.kind.one, name, where, g.kind.what)
+	return fmt.Errorf("there is no %s %q %s: chandler get %s lists them", one, name, where, what)
 }
 
 // questions returns what to ask: once for each name, so that one object does not cost a list of all.
@@ -190,7 +227,10 @@ func (g *getter) ofDeliveries(ctx context.Context, q *question, selector labels.
 		of = selection.InClusters(of, clusters)
 	}
 	if g.Set != "" {
-		namespace, name := g.Place(g.Set)
+		namespace, name, err := g.PlaceOf("set", g.Set)
+		if err != nil {
+			return nil, exit.Wrong(err)
+		}
 		q.keep = selection.Both(q.keep, selection.OfSet(namespace, name))
 		of = selection.In(of, hubv1.AddonSetLabel, identity.LabelValue(name))
 	}

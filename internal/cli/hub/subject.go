@@ -61,6 +61,12 @@ func (c *Connection) Subject(ctx context.Context, verb string, args []string) (*
 	name, namespace := args[len(args)-1], *c.Flags.Namespace
 	s := &Subject{}
 	var noCluster, noSet error
+	switch one := len(args) == 1; { // kubectl's kind/name says which of both it is
+	case one && live.Bare("ClusterRegistration", name) != name:
+		args = []string{Subjects[0], name}
+	case one && live.Bare("AddonSet", name) != name:
+		args = []string{Subjects[1], name}
+	}
 	if len(args) == 1 || args[0] == Subjects[0] {
 		s.Cluster, noCluster = c.Reader.Find(ctx, name, namespace)
 	}

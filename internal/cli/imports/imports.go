@@ -132,7 +132,7 @@ func (o *Options) ends(result *folding.Result, unread int) error {
 		return errors.New(folding.Count(unread, "document could", "documents could") + " not be read, and " +
 			folding.Verb(unread, "is", "are") + " not in what was printed")
 	case o.Strict && len(result.Sets)+len(o.foreign) == 0:
-		return errors.New("nothing is folded, and --strict allows none of that")
+		return errors.New("nothing is imported, and --strict allows none of that")
 	case o.Strict && len(result.Left)+len(result.Notes) > 0:
 		return fmt.Errorf("%s left as %s, %s not quite as it was, and --strict allows none of that",
 			folding.Count(len(result.Left), "object is", "objects are"), folding.Verb(len(result.Left), "it is", "they are"),

@@ -89,20 +89,28 @@ func TestImport(t *testing.T) {
 // TestImportFails: what cannot be read is told with its file and line, and the rest is printed all the same.
 func TestImportFails(t *testing.T) {
 	good := strings.ReplaceAll(spoke, "NAME", "a")
+	local := strings.Replace(good, "  kubeConfig: {secretRef: {name: a}}\n", "", 1)
+	own := strings.Replace(good, "namespace: fleet}", "namespace: fleet, labels: {chandler.dev/cluster-key: x}}", 1)
+	unknown := strings.Replace(strings.ReplaceAll(spoke, "NAME", "c"), "spec:", "spec:\n  unknown: 1", 1)
 	for name, tc := range map[string]struct {
 		file            string
 		prints          bool
 		stderr, problem string
 	}{
-		"NothingThere": {"# nothing\n", false, "there is nothing to fold: of 0 Flux objects 0 have spec.kubeConfig, and 0 are left", ""},
+		"NothingThere": {"# nothing\n", false, "nothing to import: no HelmRelease or Kustomization of Flux was read\n", ""},
 		"NoYAML":       {good + "---\na: b: c\n", true, "error: in.yaml, line 11: mapping values are not allowed in this context: a value that holds \": \" must be in quotes\n", "1 document could not be read, and is not in what was printed"},
 		"NameIsNoText": {good + "---\n" + strings.Replace(good, "name: a-apps", "name: 1", 1), true, "error: in.yaml: Kustomization: metadata.name: is 1, which is no text; put it in quotes\n", "1 document could not be read, and is not in what was printed"},
 		"WrongSet":     {good + "---\napiVersion: chandler.dev/v1alpha1\nkind: AddonSet\nmetadata: {name: x}\nspec: {addons: {}}\n", true, "error: in.yaml, line 11: AddonSet default/x: spec.addons: is an object, and must be a list\n", "1 document could not be read, and is not in what was printed"},
-		"OfTheHub":     {strings.Replace(good, "  kubeConfig: {secretRef: {name: a}}\n", "", 1), false, "there is nothing to fold: of 1 Flux object 0 have spec.kubeConfig, and 0 are left", ""},
+		"OfTheHub":     {local, false, "nothing to import: of 1 Flux object 1 is for the cluster that it is in (no spec.kubeConfig)\n", ""},
 		"Confined": {strings.Replace(good, "  prune", "  decryption: {provider: sops}\n  prune", 1), false,
-			"With --platform-namespaces chandler-system,flux-system,fleet, here and for the hub, 1 more object is folded. Sets in such a namespace reach every cluster.\n", ""},
-		"OfTheHubsOwn":  {strings.Replace(good, "namespace: fleet}", "namespace: fleet, labels: {chandler.dev/cluster-key: x}}", 1), false, "there is nothing to fold: of 1 Flux object 0 have", ""},
-		"ItselfUnknown": {strings.Replace(good, "spec:", "spec:\n  unknown: 1", 1), false, "left as it is: Kustomization fleet/a-apps (in.yaml, line 1): spec.unknown is not a field of a Flux Kustomization\nthere is nothing to fold: of 1 Flux object 1 has spec.kubeConfig, and 1 is left\n", ""},
+			"With --platform-namespaces chandler-system,flux-system,fleet, here and for the hub, 1 more object is imported. Sets in such a namespace reach every cluster.\n", ""},
+		"OfTheHubsOwn": {own, false, "nothing to import: the hub made the only Flux object\n", ""},
+		"AllTheHubsOwn": {own + "---\n" + strings.ReplaceAll(own, "a-apps", "b-apps"), false,
+			"nothing to import: the hub made all 2 Flux objects\n", ""},
+		"Mixed": {own + "---\n" + strings.ReplaceAll(local, "a-apps", "b-apps") + "---\n" + unknown, false,
+			"nothing to import: of 3 Flux objects 1 was made by the hub, 1 is for the cluster that it is in (no spec.kubeConfig), " +
+				"1 is for another cluster and left as it is\n", ""},
+		"ItselfUnknown": {unknown, false, "left as it is: Kustomization fleet/c-apps (in.yaml, line 1): spec.unknown is not a field of a Flux Kustomization\nnothing to import: of 1 Flux object 1 is for another cluster and left as it is\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, out, errs, err := importing(t, map[string]string{"in.yaml": tc.file})
@@ -139,7 +147,7 @@ func TestImportStrict(t *testing.T) {
 		"Left":     {good + "---\n" + left, "1 object is left as it is, 0 notes say what is not quite as it was, and --strict allows none of that"},
 		"Noted":    {noted, "0 objects are left as they are, 1 note says what is not quite as it was, and --strict allows none of that"},
 		"Labelled": {labelled, "0 objects are left as they are, 1 note says"},
-		"Nothing":  {left, "nothing is folded, and --strict allows none of that"},
+		"Nothing":  {left, "nothing is imported, and --strict allows none of that"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, _, errs, err := importing(t, map[string]string{"in.yaml": tc.file}); err != nil {

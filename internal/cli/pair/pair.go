@@ -20,6 +20,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/hub"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
 	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/register"
 )
 
@@ -79,9 +80,9 @@ func (o *Pair) Connect(ctx context.Context) (*register.Registrar, error) {
 	return r, nil
 }
 
-// Name returns the registration that a command is about: NAME, or NAMESPACE/NAME.
+// Name returns the registration that a command is about: NAME, NAMESPACE/NAME, or kubectl's kind/name.
 func (o *Pair) Name(arg string) (types.NamespacedName, error) {
-	namespace, name, err := o.PlaceOf("cluster", arg)
+	namespace, name, err := o.PlaceOf("cluster", live.Bare("ClusterRegistration", arg))
 	if err != nil {
 		return types.NamespacedName{}, err
 	}

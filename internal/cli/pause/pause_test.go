@@ -36,9 +36,13 @@ func TestPause(t *testing.T) {
 	if _, err = run("resume", "cluster", "berlin"); err == nil || !strings.Contains(err.Error(), "it is not paused") {
 		t.Errorf("resume ends with %v", err)
 	}
-	if out, err = run("pause", "cluster", "berlin"); err != nil || !strings.HasSuffix(h.Patches[1], `{"spec":{"pause":{"reason":null,"until":null}}}`) ||
+	out, err = run("pause", "clusterregistration.chandler.dev/berlin")
+	if err != nil || !strings.HasSuffix(h.Patches[1], `{"spec":{"pause":{"reason":null,"until":null}}}`) ||
 		!strings.Contains(out, "until you resume it: chandler resume cluster berlin -n fleet") {
 		t.Errorf("without a reason it says %q, ends with %v, and has written %q", out, err, h.Patches)
+	}
+	if out, err = run("pause", "addonset.chandler.dev/nosuch"); err == nil || strings.Contains(err.Error(), "cluster") {
+		t.Errorf("of a set that is not there it says %q, and ends with %v", out, err)
 	}
 	if out, err = run("resume", "cluster", "edge1", "-n", "stores"); err != nil || len(h.Patches) != 3 || !strings.HasSuffix(h.Patches[2], `{"spec":{"pause":null}}`) {
 		t.Errorf("resume says %q, ends with %v, and has written %q", out, err, h.Patches)

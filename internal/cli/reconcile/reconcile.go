@@ -92,8 +92,8 @@ func (o *Options) run(ctx context.Context) error {
 	}
 	objects := request.Objects(deliveries, addon)
 	if len(objects) == 0 && addon != "" {
-		return fmt.Errorf("cluster %s/%s has no add-on %q with an object of Flux's: chandler get addons -A -l chandler.dev/cluster=%s lists them",
-			reg.Namespace, reg.Name, addon, reg.Name)
+		return fmt.Errorf("cluster %s/%s has no add-on %q with an object of Flux's: chandler get addons %s/%s lists its add-ons",
+			reg.Namespace, reg.Name, addon, reg.Namespace, reg.Name)
 	} else if len(objects) == 0 {
 		return fmt.Errorf("cluster %s/%s has no add-on with an object of Flux's: chandler explain %s says why", reg.Namespace, reg.Name, name)
 	}

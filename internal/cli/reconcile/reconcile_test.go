@@ -40,7 +40,8 @@ func TestReconcile(t *testing.T) {
 		{"failed", "edge1", "edge1-policies-1fc32e0c", 1, release + "Ready (Succeeded: it works [2J)\n" + kustomization + "not Ready (UpgradeFailed: it works [2J)\n", "1 object is not Ready, or suspended", "edge1-cert-manager-1fc32e0c edge1-policies-1fc32e0c"},
 		{"suspended", "edge3 cert-manager", "", 1, "cert-manager: HelmRelease flux-system/edge3-cert-manager-77aa: left out, the hub keeps it suspended: the cluster is paused\n", "1 object is not Ready, or suspended", ""},
 		{"nothing", "edge2", "", 1, "", "chandler explain edge2 says why", ""},
-		{"unknown", "edge1 nothing", "", 1, "", `has no add-on "nothing"`, ""},
+		{"unknown", "edge1 nothing", "", 1, "",
+			`has no add-on "nothing" with an object of Flux's: chandler get addons fleet/edge1 lists its add-ons`, ""},
 		{"time", "edge1 policies --timeout 50ms", "nobody looks", 1, "", "the time is over; 1 object is not finished, such as policies: Kustomization", "edge1-policies-1fc32e0c"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -27,22 +27,30 @@ type Component struct {
 	Version string `json:"version"`
 }
 
+// label is what the Deployments of the hub, or of Flux, have.
+type label struct{ key, value string }
+
+var (
+	hubLabel  = label{"app.kubernetes.io/name", "chandler"}
+	fluxLabel = label{"app.kubernetes.io/part-of", "flux"}
+)
+
 // versions reads the versions of the hub and of Flux from their Deployments.
 func (o *Options) versions(ctx context.Context) (v Versions, err error) {
-	hub, err := o.deployments(ctx, o.HubNamespace, "app.kubernetes.io/name", "chandler")
+	hub, err := o.deployments(ctx, o.HubNamespace, hubLabel)
 	if err != nil {
 		return v, err
 	}
 	if len(hub) > 0 {
 		v.Hub = hub[0].Version
 	}
-	v.Flux, err = o.deployments(ctx, o.FluxNamespace, "app.kubernetes.io/part-of", "flux")
+	v.Flux, err = o.deployments(ctx, o.FluxNamespace, fluxLabel)
 	return v, err
 }
 
-func (o *Options) deployments(ctx context.Context, namespace, label, value string) (out []Component, err error) {
+func (o *Options) deployments(ctx context.Context, namespace string, l label) (out []Component, err error) {
 	list := &appsv1.DeploymentList{}
-	if err := o.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{label: value}); err != nil {
+	if err := o.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{l.key: l.value}); err != nil {
 		return nil, fmt.Errorf("list the Deployments of namespace %s: %w", namespace, err)
 	}
 	for i := range list.Items {

@@ -18,6 +18,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/hub"
 	"github.com/chandler-hub/chandler/internal/cli/terminal"
 	"github.com/chandler-hub/chandler/internal/manifests"
+	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/version"
 )
 
@@ -93,7 +94,29 @@ func (o *Options) ask(ctx context.Context, v *Document) error {
 		return context.Cause(ctx)
 	}
 	v.Versions = found
+	if err == nil {
+		o.sayMissing(v)
+	}
 	return err
+}
+
+// sayMissing says which versions are not known, since nothing that has them runs on the management cluster.
+func (o *Options) sayMissing(v *Document) {
+	var missing []string
+	add := func(whose string, l label, namespace, flag string) {
+		missing = append(missing, fmt.Sprintf("the version of %s is not known: there is no Deployment with label %s=%s in namespace %s (%s)",
+			whose, l.key, l.value, namespace, flag))
+	}
+	if v.Hub == "" {
+		add("the hub", hubLabel, o.HubNamespace, "--hub-namespace")
+	}
+	if len(v.Flux) == 0 {
+		add("Flux", fluxLabel, o.FluxNamespace, "--flux-namespace")
+	}
+	for _, m := range missing {
+		terminal.Say(o.ErrOut, "%s", m)
+	}
+	v.Unknown = strings.Join(missing, status.Separator)
 }
 
 func (v *Document) print(out io.Writer) error {

@@ -112,8 +112,8 @@ type Result struct {
 	More     int
 	// NotHere is as in the input.
 	NotHere bool
-	// Seen counts the Flux objects that were read, and Remote those of them that are for other clusters.
-	Seen, Remote int
+	// Seen counts the Flux objects that were read. Own are those of them that the hub made, and Remote the others for other clusters.
+	Seen, Own, Remote int
 	// Ignored counts the Flux objects that are for the management cluster itself.
 	Ignored int
 }
@@ -214,7 +214,10 @@ func (f *folder) count() {
 		}
 		seen[o.key()] = true
 		f.out.Seen++
-		if remote(o) {
+		switch {
+		case own(o):
+			f.out.Own++
+		case remote(o):
 			f.out.Remote++
 		}
 	}
@@ -223,8 +226,11 @@ func (f *folder) count() {
 // remote returns whether an object is for another cluster, and not the hub's own.
 func remote(o *Object) bool {
 	kc, _, _ := unstructured.NestedFieldNoCopy(o.Unstructured.Object, "spec", "kubeConfig")
-	return kc != nil && o.GetLabels()[hubv1.ClusterKeyLabel] == ""
+	return kc != nil && !own(o)
 }
+
+// own returns whether the hub made an object.
+func own(o *Object) bool { return o.GetLabels()[hubv1.ClusterKeyLabel] != "" }
 
 // unlisted leaves out what nothing applies: that it may be called like something else means nothing.
 func (f *folder) unlisted() {

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 )
 
@@ -67,7 +66,7 @@ func (f *folder) member(o *Object) *member {
 		f.leave(o, "has no spec")
 		return nil
 	}
-	if o.GetLabels()[hubv1.ClusterKeyLabel] != "" { // the hub's own
+	if own(o) {
 		f.out.Ignored++
 		return nil
 	}

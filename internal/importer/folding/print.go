@@ -67,8 +67,24 @@ func (r *Result) Summary() string {
 
 // Nothing says why there is no set.
 func (r *Result) Nothing() string {
-	return fmt.Sprintf("there is nothing to fold: of %s %d %s spec.kubeConfig, and %d %s left", plural(r.Seen, "Flux object"), r.Remote,
-		Verb(r.Remote, "has", "have"), len(r.Left), Verb(len(r.Left), "is", "are"))
+	local := r.Seen - r.Own - r.Remote
+	switch {
+	case r.Seen == 0:
+		return "nothing to import: no HelmRelease or Kustomization of Flux was read"
+	case r.Own == r.Seen:
+		return fmt.Sprintf("nothing to import: the hub made %s", Verb(r.Seen, "the only Flux object", fmt.Sprintf("all %d Flux objects", r.Seen)))
+	}
+	var parts []string
+	if r.Own > 0 {
+		parts = append(parts, fmt.Sprintf("%d %s made by the hub", r.Own, Verb(r.Own, "was", "were")))
+	}
+	if local > 0 {
+		parts = append(parts, Count(local, "is for the cluster that it is in", "are for the cluster that they are in")+" (no spec.kubeConfig)")
+	}
+	if r.Remote > 0 {
+		parts = append(parts, Count(r.Remote, "is for another cluster and left as it is", "are for other clusters and left as they are"))
+	}
+	return fmt.Sprintf("nothing to import: of %s %s", plural(r.Seen, "Flux object"), strings.Join(parts, ", "))
 }
 
 // Table says how many objects there were, and what became of them.
@@ -77,7 +93,8 @@ func (r *Result) Table() []string {
 		what string
 		n    int
 	}{
-		{"Flux objects that were read", r.Seen}, {"of these for other clusters (spec.kubeConfig)", r.Remote}, {"folded", len(r.Folded)},
+		{"Flux objects that were read", r.Seen}, {"of these made by the hub", r.Own},
+		{"of these for other clusters (spec.kubeConfig)", r.Remote}, {"imported", len(r.Folded)},
 		{"left as they are", len(r.Left)}, {"AddonSets", len(r.Sets)}, {"clusters", len(r.Clusters)},
 		{"of these not registered yet", len(slices.DeleteFunc(slices.Clone(r.Clusters), func(c *Cluster) bool { return c.Registered }))},
 		{"notes on what is not quite as it was", len(r.notes())},
@@ -177,7 +194,7 @@ func (r *Result) Remedy(hub hubconfig.Shared) string {
 	if r.More <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("With --platform-namespaces %s, here and for the hub, %s %s folded. Sets in such a namespace reach every cluster.",
+	return fmt.Sprintf("With --platform-namespaces %s, here and for the hub, %s %s imported. Sets in such a namespace reach every cluster.",
 		strings.Join(slices.Concat(hub.PlatformNamespaces, r.Confined), ","), plural(r.More, "more object"), Verb(r.More, "is", "are"))
 }
 

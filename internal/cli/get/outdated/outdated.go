@@ -101,7 +101,7 @@ func (o *Options) read(ctx context.Context, from *upstream, names []string) (all
 		return all, false, err
 	}
 	for _, arg := range names {
-		namespace, name, err := o.PlaceOf("set", arg)
+		namespace, name, err := o.PlaceOf("set", live.Bare("AddonSet", arg))
 		if err != nil {
 			return nil, false, exit.Wrong(err)
 		}

@@ -65,7 +65,17 @@ func remedyFor(reason string) string {
 }
 
 func clustersSummary(f *Facts) string {
-	return fmt.Sprintf("%d of %s Ready", f.Fleet.Ready, status.Are(f.Fleet.Clusters, "cluster"))
+	out := fmt.Sprintf("%d of %s Ready", f.Fleet.Ready, status.Are(f.Fleet.Clusters, "cluster"))
+	for _, what := range []string{paused, suspended, maintained, deleted} {
+		switch n := f.Fleet.Aside[what]; n {
+		case 0:
+		case 1:
+			out += ", 1 is " + what
+		default:
+			out += fmt.Sprintf(", %d are %s", n, what)
+		}
+	}
+	return out
 }
 
 // each is a finding for each reason of a code.

@@ -377,6 +377,25 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// TestSetAside: whoever counts the clusters finds those that are wanted not to be served.
+func TestSetAside(t *testing.T) {
+	f := &doctor.Facts{}
+	cluster("Ready True Succeeded", "Reachable True ProbeSucceeded")(f)
+	cluster("Ready True Paused", "Suspended True Paused", "Reachable True ProbeSucceeded")(f)
+	cases["Sleeping"].spoil(f)
+	cases["Maintenance"].spoil(f)
+	cases["Maintenance"].spoil(f)
+	going := registration("Ready True Succeeded")
+	going.DeletionTimestamp = &metav1.Time{Time: now}
+	f.Fleet.Registration(going, now)
+	const want = "1 of 6 clusters are Ready, 1 is paused, 1 is suspended by the origin, 2 are in maintenance, 1 is being deleted"
+	for _, g := range doctor.Examine(f).Checks {
+		if g.Check == doctor.CheckClusters && g.Summary != want {
+			t.Errorf("it says %q", g.Summary)
+		}
+	}
+}
+
 // TestColour: colours say nothing that the words do not.
 func TestColour(t *testing.T) {
 	var plain, coloured strings.Builder

@@ -234,9 +234,17 @@ func sourcesSummary(f *Facts) string {
 // sourcesFail finds sources that Flux cannot read.
 func sourcesFail(f *Facts) []Finding {
 	var o Objects
+	remedy := "mend the address, the version or the credential of the source; clusters keep what they have"
 	for _, s := range f.Sources {
-		o.Add(strings.TrimSpace(fmt.Sprintf("%s: %s %s", s.Name, s.Reason, s.Message)))
+		name := s.Name
+		if len(s.Users) > 0 {
+			name += " (" + list(s.Users) + ")"
+		}
+		o.Add(strings.TrimSuffix(fmt.Sprintf("%s: %s: %s", name, s.Reason, s.Message), ": "))
+		if strings.HasPrefix(s.Name, "HelmChart ") {
+			remedy = "mend the chart's name or version in the add-on, or the address or the credential of the source; clusters keep what they have"
+		}
 	}
 	return some(o, Finding{Severity: Error, Code: "SourceFails", What: status.Count(o.Count, "Flux source") + " that Flux cannot read",
-		Remedy: "mend the address, the version or the credential of the source; clusters keep what they have"})
+		Remedy: remedy})
 }

@@ -146,7 +146,7 @@ func said(name string, c *metav1.Condition) string {
 	if c.Message == "" {
 		return name
 	}
-	return name + ": " + excerpt.Of(excerpt.Line(c.Message), maxSaid)
+	return name + ": " + excerpt.Words(excerpt.Line(c.Message), maxSaid)
 }
 
 // underWay are the reasons of Ready for what ends by itself.

@@ -30,6 +30,14 @@ import (
 // than a node without a lease would live. By day TestFleet of package localfleet sees that nodes renew theirs.
 var stays = time.Duration(expect.ByDay(5, 180)) * time.Second
 
+// TestTries: a label that takes a cluster out of set base does not take it out of the set of a team that selects all clusters.
+func TestTries(t *testing.T) {
+	text := strings.Join(tries(), "\n")
+	if strings.Contains(text, "no set selects") || !strings.Contains(text, "tier=dev --overwrite    # set base does not select it any more") {
+		t.Errorf("it suggests\n%s", text)
+	}
+}
+
 // TestDemo does what the demo does and what it tells people to try, after they have looked around for a while.
 func TestDemo(t *testing.T) {
 	if testing.Short() {

@@ -161,13 +161,23 @@ func (f *fleet) explain(ctx context.Context) {
 	}
 	f.out.line("  bin/chandler explain tenant1 podinfo    # why it has what it has, and who set each value")
 	f.out.line("Things to try:")
-	f.out.linef("  kubectl label tenantcontrolplane tenant1 -n %s %s=false --overwrite    # its add-ons leave", namespace, hubv1.RegisterLabel)
-	f.out.linef("  kubectl delete secret tenant1-admin-kubeconfig -n %s    # Kamaji issues another, and the add-ons go on", namespace)
-	f.out.linef("  kubectl delete tenantcontrolplane tenant1 -n %s    # the hub orphans it at once", namespace)
-	f.out.linef("  kubectl label cluster.cluster.x-k8s.io capi1 -n %s tier=dev --overwrite    # no set selects it any more", namespace)
-	f.out.line("  bin/chandler removals list base    # one of three clusters loses add-ons in an hour; the next waits for you")
+	for _, line := range tries() {
+		f.out.line("  " + line)
+	}
 	f.out.linef("The hub's log is %s", f.process.Log)
 	f.out.line("Ctrl-C stops everything and leaves nothing behind.")
+}
+
+// tries are commands that show what happens then. What stands beside one holds with --teams and --rollout too.
+func tries() []string {
+	in := func(text string) string { return strings.ReplaceAll(text, "NAMESPACE", namespace) }
+	return []string{
+		in("kubectl label tenantcontrolplane tenant1 -n NAMESPACE " + hubv1.RegisterLabel + "=false --overwrite    # its add-ons leave"),
+		in("kubectl delete secret tenant1-admin-kubeconfig -n NAMESPACE    # Kamaji issues another, and the add-ons go on"),
+		in("kubectl delete tenantcontrolplane tenant1 -n NAMESPACE    # the hub orphans it at once"),
+		in("kubectl label cluster.cluster.x-k8s.io capi1 -n NAMESPACE tier=dev --overwrite    # set base does not select it any more"),
+		"bin/chandler removals list base    # one of three clusters loses add-ons in an hour; the next waits for you",
+	}
 }
 
 // poll is how often the table is read.

@@ -65,7 +65,17 @@ func remedyFor(reason string) string {
 }
 
 func clustersSummary(f *Facts) string {
-	return fmt.Sprintf("%d of %s Ready", f.Fleet.Ready, status.Are(f.Fleet.Clusters, "cluster"))
+	out := fmt.Sprintf("%d of %s Ready", f.Fleet.Ready, status.Are(f.Fleet.Clusters, "cluster"))
+	for _, what := range []string{paused, suspended, maintained, deleted} {
+		switch n := f.Fleet.Aside[what]; n {
+		case 0:
+		case 1:
+			out += ", 1 is " + what
+		default:
+			out += fmt.Sprintf(", %d are %s", n, what)
+		}
+	}
+	return out
 }
 
 // each is a finding for each reason of a code.
@@ -224,9 +234,17 @@ func sourcesSummary(f *Facts) string {
 // sourcesFail finds sources that Flux cannot read.
 func sourcesFail(f *Facts) []Finding {
 	var o Objects
+	remedy := "mend the address, the version or the credential of the source; clusters keep what they have"
 	for _, s := range f.Sources {
-		o.Add(strings.TrimSpace(fmt.Sprintf("%s: %s %s", s.Name, s.Reason, s.Message)))
+		name := s.Name
+		if len(s.Users) > 0 {
+			name += " (" + list(s.Users) + ")"
+		}
+		o.Add(strings.TrimSuffix(fmt.Sprintf("%s: %s: %s", name, s.Reason, s.Message), ": "))
+		if strings.HasPrefix(s.Name, "HelmChart ") {
+			remedy = "mend the chart's name or version in the add-on, or the address or the credential of the source; clusters keep what they have"
+		}
 	}
 	return some(o, Finding{Severity: Error, Code: "SourceFails", What: status.Count(o.Count, "Flux source") + " that Flux cannot read",
-		Remedy: "mend the address, the version or the credential of the source; clusters keep what they have"})
+		Remedy: remedy})
 }

@@ -377,6 +377,58 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// TestChartFails: of a chart that Flux cannot read it says whose it is, and that its name may be wrong.
+func TestChartFails(t *testing.T) {
+	f := &doctor.Facts{Sources: []doctor.Source{{Name: "HelmChart flux-system/chandler-web-1", Reason: "InvalidChartReference",
+		Message: "invalid chart reference: no such chart", Users: []string{"add-on web of set flux-system/base"}}}}
+	const want = "HelmChart flux-system/chandler-web-1 (add-on web of set flux-system/base): InvalidChartReference: " +
+		"invalid chart reference: no such chart"
+	for _, g := range doctor.Examine(f).Checks {
+		if g.Check != doctor.CheckSources {
+			continue
+		}
+		if one := g.Findings[0]; one.Objects[0] != want || !strings.Contains(one.Remedy, "the chart's name or version") {
+			t.Errorf("it says %q, and %q", one.Objects, one.Remedy)
+		}
+	}
+}
+
+// TestWordsAreWhole: what is told of a condition is not cut within a word.
+func TestWordsAreWhole(t *testing.T) {
+	held := set("Ready True Succeeded", "RemovalsHeld True TooManyRemovals")
+	for i := range held.Status.Conditions {
+		held.Status.Conditions[i].Message = strings.Repeat("intended ", 40)
+	}
+	f := &doctor.Facts{}
+	f.Fleet.Set(held, 3, now)
+	for _, g := range doctor.Examine(f).Checks {
+		for _, one := range g.Findings {
+			if one.Code == "RemovalsHeld" && !strings.Contains(one.Objects[0], "intended… (and ") {
+				t.Errorf("it says %q", one.Objects)
+			}
+		}
+	}
+}
+
+// TestSetAside: whoever counts the clusters finds those that are wanted not to be served.
+func TestSetAside(t *testing.T) {
+	f := &doctor.Facts{}
+	cluster("Ready True Succeeded", "Reachable True ProbeSucceeded")(f)
+	cluster("Ready True Paused", "Suspended True Paused", "Reachable True ProbeSucceeded")(f)
+	cases["Sleeping"].spoil(f)
+	cases["Maintenance"].spoil(f)
+	cases["Maintenance"].spoil(f)
+	going := registration("Ready True Succeeded")
+	going.DeletionTimestamp = &metav1.Time{Time: now}
+	f.Fleet.Registration(going, now)
+	const want = "1 of 6 clusters are Ready, 1 is paused, 1 is suspended by the origin, 2 are in maintenance, 1 is being deleted"
+	for _, g := range doctor.Examine(f).Checks {
+		if g.Check == doctor.CheckClusters && g.Summary != want {
+			t.Errorf("it says %q", g.Summary)
+		}
+	}
+}
+
 // TestColour: colours say nothing that the words do not.
 func TestColour(t *testing.T) {
 	var plain, coloured strings.Builder

@@ -196,4 +196,8 @@ type Reader struct {
 }
 
 // Source is a Flux source that fails.
-type Source struct{ Name, Reason, Message string }
+type Source struct {
+	Name, Reason, Message string
+	// Users are the add-ons that have it, as far as they were looked at.
+	Users []string
+}

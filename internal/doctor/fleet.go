@@ -22,6 +22,8 @@ type Fleet struct {
 	Clusters, Ready, Sets, Teams, Deliveries int
 	// Cut: there are more deliveries than were looked at.
 	Cut bool
+	// Aside counts the clusters that a user, or the origin, wants not to be served now, by what they are.
+	Aside map[string]int
 	// WorkloadIdentity is how many clusters are reached by it.
 	WorkloadIdentity int
 	// In counts the clusters by the namespace of their registration.
@@ -114,7 +116,11 @@ func (f *Fleet) health(r *hubv1.ClusterRegistration, name string, now time.Time)
 		f.add(clusterDuplicate, "", name)
 		return
 	}
-	if wanted(r) {
+	if what := aside(r); what != "" {
+		if f.Aside == nil {
+			f.Aside = map[string]int{}
+		}
+		f.Aside[what]++
 		return
 	}
 	if c := failed(hubv1.KubeConfigValidCondition); c != nil {
@@ -140,16 +146,34 @@ func said(name string, c *metav1.Condition) string {
 	if c.Message == "" {
 		return name
 	}
-	return name + ": " + excerpt.Of(excerpt.Line(c.Message), maxSaid)
+	return name + ": " + excerpt.Words(excerpt.Line(c.Message), maxSaid)
 }
 
 // underWay are the reasons of Ready for what ends by itself.
 var underWay = []string{hubv1.ProgressingReason, hubv1.AddonsLeavingReason, hubv1.DrainInProgressReason}
 
-// wanted returns whether a user wants a cluster not to be served, or not to be reachable.
-func wanted(r *hubv1.ClusterRegistration) bool {
-	suspended := status.IsTrue(r, hubv1.SuspendedCondition) && !hubv1.Tripped(status.Reason(r, hubv1.SuspendedCondition))
-	return suspended || status.IsTrue(r, hubv1.MaintenanceCondition) || !r.DeletionTimestamp.IsZero()
+// What a cluster is that is wanted not to be served, or not to be reachable.
+const (
+	paused     = "paused"
+	suspended  = "suspended by the origin"
+	maintained = "in maintenance"
+	deleted    = "being deleted"
+)
+
+// aside returns what a cluster is that a user, or the origin, wants not to be served, or not to be reachable; "" if none of them does.
+func aside(r *hubv1.ClusterRegistration) string {
+	reason := status.Reason(r, hubv1.SuspendedCondition)
+	switch {
+	case !r.DeletionTimestamp.IsZero():
+		return deleted
+	case status.IsTrue(r, hubv1.SuspendedCondition) && reason == hubv1.PausedReason:
+		return paused
+	case status.IsTrue(r, hubv1.SuspendedCondition) && !hubv1.Tripped(reason):
+		return suspended
+	case status.IsTrue(r, hubv1.MaintenanceCondition):
+		return maintained
+	}
+	return ""
 }
 
 // rotating is how long before its end a credential is replaced at the latest, if a controller does it.

@@ -127,7 +127,7 @@ type failing struct {
 // inUse keeps those of the sources that fail to which something refers. The hub keeps its charts and sources for a while after
 // the last one that used them: such a failure is mended. Others judge what they have made themselves.
 func (e *examiner) inUse() []doctor.Source {
-	used := map[string]bool{}
+	used := uses{}
 	ours := func(f failing) bool {
 		labels := f.GetLabels()
 		return labels[hubv1.ChartLabel] != "" || labels[hubv1.SourceLabel] != ""
@@ -139,7 +139,7 @@ func (e *examiner) inUse() []doctor.Source {
 		} {
 			whole = e.read(doctor.CheckSources, kind+", and so which sources are in use", e.pages(list, func(l client.ObjectList) bool {
 				return meta.EachListItem(l, func(o runtime.Object) error {
-					used[sourceOf(o)] = true
+					used.add(o)
 					return nil
 				}) == nil
 			})) && whole
@@ -150,11 +150,46 @@ func (e *examiner) inUse() []doctor.Source {
 	}
 	var out []doctor.Source
 	for _, f := range e.failing {
-		if used == nil || !ours(f) || used[f.Name] {
+		if used == nil || !ours(f) || used[f.Name] != nil {
+			f.Users = used.of(f.Name)
 			out = append(out, f.Source)
 		}
 	}
 	return out
+}
+
+// uses are what has each source or chart: add-ons, and charts.
+type uses map[string]map[string]bool
+
+// add takes one object.
+func (u uses) add(o runtime.Object) {
+	source := sourceOf(o)
+	if u[source] == nil {
+		u[source] = map[string]bool{}
+	}
+	switch o := o.(type) {
+	case *sourcev1.HelmChart:
+		u[source][sourcev1.HelmChartKind+" "+o.Namespace+"/"+o.Name] = true
+	case client.Object:
+		if labels := o.GetLabels(); labels[hubv1.AddonLabel] != "" {
+			u[source]["add-on "+labels[hubv1.AddonLabel]+" of set "+o.GetNamespace()+"/"+labels[hubv1.AddonSetLabel]] = true
+		}
+	}
+}
+
+// of returns the add-ons that have a source, by way of a chart too.
+func (u uses) of(source string) (out []string) {
+	for by := range u[source] {
+		if !strings.HasPrefix(by, sourcev1.HelmChartKind+" ") {
+			out = append(out, by)
+			continue
+		}
+		for of := range u[by] {
+			out = append(out, of)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // sourceOf names the source or chart of an object, as doctor.Source does.

@@ -3,6 +3,7 @@
 package doctorreader
 
 import (
+	"strings"
 	"testing"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -27,8 +28,11 @@ func TestSourcesInUse(t *testing.T) {
 	}
 	release := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "web"}}
 	release.Spec.ChartRef = &helmv2.CrossNamespaceSourceReference{Kind: sourcev1.HelmChartKind, Name: "used"}
+	release.Labels = map[string]string{hubv1.AddonLabel: "web", hubv1.AddonSetLabel: "base"}
+	other := release.DeepCopy() // on another cluster
+	other.Name = "web2"
 	api := fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(chart("used", hubv1.ChartLabel), chart("mended", hubv1.ChartLabel),
-		chart("somebodys", ""), release).Build()
+		chart("somebodys", ""), release, other).Build()
 	e := &examiner{ctx: t.Context(), client: api, facts: &doctor.Facts{}, namespaces: map[string]bool{"flux-system": true}}
 	if err := e.sources(); err != nil {
 		t.Fatal(err)
@@ -36,6 +40,17 @@ func TestSourcesInUse(t *testing.T) {
 	var names []string
 	for _, s := range e.facts.Sources {
 		names = append(names, s.Name)
+		if used := strings.Join(s.Users, ", "); (used == "add-on web of set flux-system/base") != (s.Name == "HelmChart flux-system/used") {
+			t.Errorf("%s is used by %q", s.Name, used)
+		}
+	}
+	repository := uses{}
+	used := chart("used", hubv1.ChartLabel)
+	used.Spec.SourceRef = sourcev1.LocalHelmChartSourceReference{Kind: sourcev1.HelmRepositoryKind, Name: "charts"}
+	repository.add(used)
+	repository.add(release)
+	if got := repository.of("HelmRepository flux-system/charts"); len(got) != 1 || got[0] != "add-on web of set flux-system/base" {
+		t.Errorf("a repository is used by %q", got)
 	}
 	if len(names) != 2 || names[0] != "HelmChart flux-system/somebodys" || names[1] != "HelmChart flux-system/used" || e.facts.SourcesRead != 3 {
 		t.Errorf("%d read, and these fail: %v", e.facts.SourcesRead, names)

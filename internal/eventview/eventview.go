@@ -12,9 +12,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/page"
 )
 
@@ -29,6 +31,8 @@ type Scope struct {
 	objects map[object]bool
 	// Namespaces are where these objects are; none for all.
 	Namespaces []string
+	// Cluster also has the events of its deliveries that are gone, which may be in any namespace; nil for none.
+	Cluster *types.NamespacedName
 }
 
 // Hub is the scope of everything that the hub tells.
@@ -46,7 +50,7 @@ func (s *Scope) add(kind, namespace, name string) {
 
 // Cluster is the scope of a cluster: its registration and its origin, what is delivered there, and the Flux objects of that.
 func Cluster(reg *hubv1.ClusterRegistration, deliveries []hubv1.AddonDelivery) *Scope {
-	s := &Scope{}
+	s := &Scope{Cluster: &types.NamespacedName{Namespace: reg.Namespace, Name: reg.Name}}
 	s.add("ClusterRegistration", reg.Namespace, reg.Name)
 	if o := reg.Spec.OriginRef; o != nil {
 		s.add(o.Kind, reg.Namespace, o.Name)
@@ -80,7 +84,8 @@ func (s *Scope) Has(e *corev1.Event) bool {
 	if s.objects == nil {
 		return err == nil && gv.Group == hubv1.GroupVersion.Group
 	}
-	return s.objects[object{of.Kind, of.Namespace, of.Name}]
+	gone := s.Cluster != nil && of.Kind == "AddonDelivery" && identity.IsDelivery(of.Name, *s.Cluster)
+	return gone || s.objects[object{of.Kind, of.Namespace, of.Name}]
 }
 
 // At returns when an event came last. What writes events has changed over the years, and so has the field.

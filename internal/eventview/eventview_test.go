@@ -10,9 +10,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/eventview"
+	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/page"
 )
 
@@ -30,6 +32,7 @@ func event(apiVersion, kind, namespace, name string, change func(*corev1.Event))
 func TestScope(t *testing.T) {
 	const ours, helm = "chandler.dev/v1alpha1", "helm.toolkit.fluxcd.io/v2"
 	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "edge1"}, Spec: hubv1.ClusterRegistrationSpec{OriginRef: &hubv1.OriginReference{Kind: "Secret", Name: "origin"}}}
+	key := types.NamespacedName{Namespace: "fleet", Name: "edge1"}
 	delivery := hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base-edge1"},
 		Status: hubv1.AddonDeliveryStatus{Addons: []hubv1.AddonStatus{{Name: "web", Kind: "HelmRelease", Object: "edge1-web"}, {Name: "none"}}}}
 	set := eventview.Set(&hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base"}})
@@ -50,6 +53,9 @@ func TestScope(t *testing.T) {
 		{event(helm, "HelmRelease", "flux-system", "edge1-web", nil), "cluster"},
 		{event(helm, "HelmRelease", "flux-system", "edge2-web", nil), ""},
 		{event("v1", "Pod", "fleet", "edge1", nil), ""},
+		{event(ours, "AddonDelivery", "shop", identity.Delivery("shop", key), nil), "hub cluster"}, // it is gone
+		{event(ours, "AddonDelivery", "shop", identity.Delivery("shop", types.NamespacedName{Namespace: "other", Name: "edge1"}), nil), "hub"},
+		{event(ours, "AddonDelivery", "shop", "edge1", nil), "hub"},
 	} {
 		var in []string
 		for _, name := range []string{"hub", "cluster", "set"} {

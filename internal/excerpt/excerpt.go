@@ -20,9 +20,24 @@ func Of(s string, n int) string {
 	if !long {
 		return s
 	}
-	more := func(left int) string { return fmt.Sprintf("… (and %s more characters)", Thousands(left)) }
 	keep := max(0, n-utf8.RuneCountInString(more(total))) // what is left out is never more than all
 	return first(s, keep) + more(total-keep)
+}
+
+// more notes how many characters were left out.
+func more(left int) string { return fmt.Sprintf("… (and %s more characters)", Thousands(left)) }
+
+// Words is Of, and cuts between words if there are any near the end.
+func Words(s string, n int) string {
+	total, long := length(s, n)
+	if !long {
+		return s
+	}
+	kept := first(s, max(0, n-utf8.RuneCountInString(more(total))))
+	if at := strings.LastIndexByte(kept, ' '); at > len(kept)/2 {
+		kept = kept[:at]
+	}
+	return kept + more(total-utf8.RuneCountInString(kept))
 }
 
 // Cut returns the beginning of s in at most n characters. If something was left out, the last character is ….

@@ -51,6 +51,21 @@ func TestOfIsBounded(t *testing.T) {
 	}
 }
 
+// TestWords: what is kept ends with a word, if there is one near the end, and says how much was left out.
+func TestWords(t *testing.T) {
+	for in, want := range map[string]string{
+		"they keep them":                            "they keep them",
+		strings.Repeat("a", 100):                    strings.Repeat("a", 13) + "… (and 87 more characters)",
+		"if this is intended, approve it, or else":  "if this is intended, approve it, or else",
+		"if this is intended, approve it, or else ": "if this is… (and 31 more characters)",
+		"of all " + strings.Repeat("ü", 50):         "of all üüüüüüü… (and 43 more characters)",
+	} {
+		if got := excerpt.Words(in, 40); got != want || utf8.RuneCountInString(got) > 40 {
+			t.Errorf("%q becomes %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestCut(t *testing.T) {
 	cases := map[string]struct {
 		in, want string

@@ -212,3 +212,32 @@ func TestNothingOfStrangers(t *testing.T) {
 		}
 	}
 }
+
+// TestAllWithinReach: the set of a team that selects all clusters selects those of the Team, and so it says; one of a namespace without a
+// Team those of the namespace.
+func TestAllWithinReach(t *testing.T) {
+	web := `[{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "shop-apps"}}]`
+	for want, namespace := range map[string]string{"its Team": "shop", "its namespace": "tenants"} {
+		in := load(t, filepath.Join("testdata", "layers", "in.yaml"))
+		in.Teams = []hubv1.Team{{ObjectMeta: metav1.ObjectMeta{Namespace: "chandler-system", Name: "shop"}, Spec: hubv1.TeamSpec{
+			ClusterSelector: &metav1.LabelSelector{MatchLabels: in.Registration.Labels}, Namespaces: []hubv1.TeamNamespace{{Name: "shop-apps"}}}}}
+		for i := range in.Sets {
+			s := &in.Sets[i]
+			s.Namespace = namespace
+			s.Spec = hubv1.AddonSetSpec{SelectAll: true, Addons: []hubv1.Addon{{Name: "crds"}}}
+			decode(t, "objects: "+web, &s.Spec.Addons[0].Manifests, true)
+		}
+		for i := range in.Deliveries {
+			in.Deliveries[i].Namespace = namespace
+		}
+		r, err := explain.Addon(in, "crds")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		want = "AddonSet " + namespace + "/base, which selects all clusters of " + want + ", delivers it."
+		if err := r.Print(&out); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%v\n%s", err, out.String())
+		}
+	}
+}

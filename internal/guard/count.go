@@ -32,6 +32,9 @@ func WindowOf(spec *hubv1.AddonSetSpec, hubs time.Duration) time.Duration {
 	return cmp.Or(hubs, DefaultWindow)
 }
 
+// Bucket returns how long a part of a window is: of what is counted, the time is known so well.
+func Bucket(window time.Duration) time.Duration { return window / buckets }
+
 // limit returns how many of the clusters of a set may lose something in a window. One may always: otherwise nothing
 // would ever leave a fleet of two without approval.
 func limit(clusters int) int { return max(1, min(few, clusters/3), clusters*percent/100) }
@@ -48,7 +51,7 @@ type counter struct {
 }
 
 func newCounter(in *Input) *counter {
-	c := &counter{counts: in.Removals.Counts, now: in.Now, bucket: in.Window / buckets}
+	c := &counter{counts: in.Removals.Counts, now: in.Now, bucket: Bucket(in.Window)}
 	recent := 0
 	for _, n := range c.counts {
 		if !c.old(n) {

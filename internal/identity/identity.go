@@ -74,6 +74,14 @@ func Delivery(set string, registration types.NamespacedName) string {
 	return name(digest(cutHash, "delivery", set, registration.Namespace, registration.Name), set, registration.Name)
 }
 
+// IsDelivery returns whether a name is that of a delivery to a registration, of whichever set. The hash tells that for sure; of a name that
+// is too long to hold its parts in full it is not known.
+func IsDelivery(delivery string, registration types.NamespacedName) bool {
+	parts := delivery[:max(0, strings.LastIndexByte(delivery, '-'))]
+	set, ok := strings.CutSuffix(parts, "-"+registration.Name)
+	return ok && Delivery(set, registration) == delivery
+}
+
 // Revision returns the name of the ControllerRevision for one content of a set, rendered by one epoch.
 func Revision(set, contentHash string, epoch int) string {
 	return fmt.Sprintf("%s-e%d", join(contentHash, set), epoch)

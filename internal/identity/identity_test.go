@@ -82,6 +82,26 @@ func TestNamesThatCanBeSearchedFor(t *testing.T) {
 	}
 }
 
+// TestDeliveriesOfACluster: a name alone says to which registration a delivery is, if it holds its parts in full.
+func TestDeliveriesOfACluster(t *testing.T) {
+	edge := types.NamespacedName{Namespace: "shop", Name: "edge"}
+	for _, tc := range []struct {
+		name string
+		want bool
+	}{
+		{identity.Delivery("base", edge), true},
+		{identity.Delivery("my-edge", edge), true},
+		{identity.Delivery("base", types.NamespacedName{Namespace: "other", Name: "edge"}), false},
+		{identity.Delivery("base", types.NamespacedName{Namespace: "shop", Name: "my-edge"}), false},
+		{identity.Delivery(strings.Repeat("a", 60), edge), false},
+		{"edge", false}, {"base-edge-0123456789abcdef", false}, {"", false}, {"-", false},
+	} {
+		if got := identity.IsDelivery(tc.name, edge); got != tc.want {
+			t.Errorf("%q is of %s: %t", tc.name, edge, got)
+		}
+	}
+}
+
 // TestNamesAreStable pins names that live objects have: to change one is to reinstall every add-on everywhere.
 func TestNamesAreStable(t *testing.T) {
 	reg := types.NamespacedName{Namespace: "tenants", Name: "tenant1"}

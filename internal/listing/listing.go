@@ -5,6 +5,7 @@ package listing
 
 import (
 	"cmp"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -169,10 +170,18 @@ func (a *Addon) HasFailed() bool {
 func row(o metav1.Object, failed bool, ready string, state, age int, text ...string) Row {
 	r := Row{Key: o.GetNamespace() + "/" + o.GetName(), Failed: failed, Age: age}
 	r.Cells, r.State, r.Tone = cells(text...), state, tone(failed, ready == string(metav1.ConditionTrue))
-	if !failed && ready == string(metav1.ConditionTrue) {
-		r.Cells[len(r.Cells)-1] = "" // that all is well is said already
+	if last := len(r.Cells) - 1; !failed && ready == string(metav1.ConditionTrue) && plain(r.Cells[last]) {
+		r.Cells[last] = "" // that all is well is said already
 	}
 	return r
+}
+
+var plainly = regexp.MustCompile(`^(?:the add-on is Ready|all \d+ add-ons are Ready|delivered to (\d+)/(\d+) clusters)$`)
+
+// plain returns whether a message says no more than that everything is Ready, as the other columns do.
+func plain(message string) bool {
+	m := plainly.FindStringSubmatch(message)
+	return m != nil && m[1] == m[2]
 }
 
 func tone(failed, calm bool) page.Tone {

@@ -5,11 +5,14 @@ package listing_test
 import (
 	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/listing"
+	"github.com/chandler-hub/chandler/internal/status"
 )
 
 // TestStream: a list of none, one and several objects is a list that everybody can read.
@@ -50,6 +53,28 @@ func TestAddonHasFailed(t *testing.T) {
 		hubv1.AddonHeld: false, hubv1.AddonUnreachable: false} {
 		if got := (&listing.Addon{AddonStatus: hubv1.AddonStatus{State: state}}).HasFailed(); got != want {
 			t.Errorf("%s: %v", state, got)
+		}
+	}
+}
+
+// TestMessageOfWhatIsReady: a message is left out only if the other columns say all of it.
+func TestMessageOfWhatIsReady(t *testing.T) {
+	said := map[string]bool{
+		status.SomeReady(1, 1): false, status.SomeReady(12, 12): false, "delivered to 12/12 clusters": false,
+		"spec.pause: until 2026-06-01T13:00:00Z; its Flux objects are suspended": true,
+		"all 2 add-ons are Ready; a removal is held: see condition RemovalsHeld": true,
+		"delivered to 0/1 clusters":                        true,
+		"delivered to 1/1 clusters; 1 paused or suspended": true,
+	}
+	for message, is := range said {
+		set, reg := &hubv1.AddonSet{}, &hubv1.ClusterRegistration{}
+		for _, o := range []status.Object{set, reg} {
+			status.Set(o, hubv1.ReadyCondition, metav1.ConditionTrue, hubv1.SucceededReason, message, time.Unix(0, 0))
+		}
+		for _, row := range []listing.Row{listing.Set(set, time.Unix(0, 0)), listing.Cluster(reg, time.Unix(0, 0))} {
+			if got := row.Cells[len(row.Cells)-1]; (got == message) != is || (got == "") == is {
+				t.Errorf("of %q it shows %q", message, got)
+			}
 		}
 	}
 }

@@ -36,7 +36,7 @@ const (
 // New returns the selector of a set, of whose namespace reach says how far it reaches. An empty selector is an error; a
 // set for all clusters has selectAll.
 func New(reach Reach, spec *hubv1.AddonSetSpec) (*Selector, error) {
-	s := &Selector{reach: reach, all: spec.SelectAll, text: "all clusters"}
+	s := &Selector{reach: reach, all: spec.SelectAll, text: "all clusters" + reach.within()}
 	empty := spec.ClusterSelector == nil || len(spec.ClusterSelector.MatchLabels)+len(spec.ClusterSelector.MatchExpressions) == 0
 	if empty == !s.all {
 		return nil, fmt.Errorf("spec.clusterSelector: write a selector that is not empty, or spec.selectAll: true for every cluster, and not " +

@@ -55,6 +55,23 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+// TestAllIsAsFarAsTheSetReaches: a set that selects all clusters selects no more than its namespace reaches.
+func TestAllIsAsFarAsTheSetReaches(t *testing.T) {
+	for want, reach := range map[string]match.Reach{
+		"all clusters":                  {Namespace: "flux-system", Platform: true},
+		"all clusters of its Team":      {Namespace: "shop", Team: &match.Team{Namespace: "flux-system", Name: "shop"}},
+		"all clusters of its namespace": {Namespace: "tenants"},
+	} {
+		s, err := match.New(reach, &hubv1.AddonSetSpec{SelectAll: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.String() != want {
+			t.Errorf("it selects %q, want %q", s, want)
+		}
+	}
+}
+
 // TestWhyIsShort: a set that lists a thousand clusters says so to each cluster that it does not select, in one line.
 func TestWhyIsShort(t *testing.T) {
 	names := make([]string, 1000)

@@ -74,6 +74,17 @@ func (r Reach) String() string {
 	return fmt.Sprintf("%s %s/%s %s %s", r.Namespace, r.Team.Namespace, r.Team.Name, r.Team.Clusters, r.Team.Rules.Hash())
 }
 
+// within says of which clusters the sets can select all.
+func (r Reach) within() string {
+	switch {
+	case r.Platform:
+		return ""
+	case r.Team != nil:
+		return " of its Team"
+	}
+	return " of its namespace"
+}
+
 // Author returns the author of a set of the namespace.
 func (r Reach) Author(set string) fluxspec.Author {
 	a := fluxspec.Author{Namespace: r.Namespace, Set: set, Platform: r.Platform}

@@ -246,7 +246,7 @@ func (in *Input) target(to string) (*appsv1.ControllerRevision, error) {
 	})
 	switch {
 	case at < 0:
-		return nil, in.refuse("there is no revision %q; by number and name the set has: %s", to, in.known())
+		return nil, in.refuse("there is no revision %q; by number and name the set has: %s", to, cmp.Or(in.known(""), "none"))
 	case identity.SameContent(in.Revisions[at].Name, newest):
 		return nil, in.refuse("revision %s is what the set has; the clusters get it by %s", in.Revisions[at].Name, command(in.Set, "redo", ""))
 	}
@@ -256,23 +256,41 @@ func (in *Input) target(to string) (*appsv1.ControllerRevision, error) {
 // before returns the revision to go back to if nobody names one: the last one that was Ready on every cluster that took part in its
 // rollout. It never is one that has failed since, or was completed nowhere.
 func (in *Input) before(newest string) (*appsv1.ControllerRevision, error) {
-	is := in.state()
-	for _, name := range append([]string{is.CompletedRevision}, is.CompletedBefore...) {
-		if r := in.find(name); r != nil && !identity.SameContent(name, newest) && !rollout.Listed(name, is.FailedRevisions) {
+	for _, name := range in.completed(newest) {
+		if r := in.find(name); r != nil {
 			return r, nil
 		}
 	}
-	return nil, in.refuse("no other revision that still exists was completed, so there is none to go back to; name one by --to: %s",
-		in.known())
+	const none = "no other revision that still exists was completed, so there is none to go back to"
+	if others := in.known(newest); others != "" {
+		return nil, in.refuse(none+"; name one by --to: %s", others)
+	}
+	return nil, in.refuse(none)
 }
 
-// known lists the revisions.
-func (in *Input) known() string {
+// completed returns the revisions that an undo may go back to by itself, the best one first, whether they still exist or not.
+func (in *Input) completed(newest string) []string {
+	is := in.state()
+	return slices.DeleteFunc(append([]string{is.CompletedRevision}, is.CompletedBefore...), func(name string) bool {
+		return name == "" || identity.SameContent(name, newest) || rollout.Listed(name, is.FailedRevisions)
+	})
+}
+
+// undoable returns whether an undo that names no revision has one to go back to. Without the revisions, what the set's status says counts.
+func (in *Input) undoable() bool {
+	completed := in.completed(in.Set.Status.Revision)
+	return slices.ContainsFunc(completed, func(name string) bool { return len(in.Revisions) == 0 || in.find(name) != nil })
+}
+
+// known lists the revisions, but for one and those of the same content.
+func (in *Input) known(but string) string {
 	var out []string
 	for i := range in.Revisions {
-		out = append(out, fmt.Sprintf("%d (%s)", in.Revisions[i].Revision, in.Revisions[i].Name))
+		if r := &in.Revisions[i]; !identity.SameContent(r.Name, but) {
+			out = append(out, fmt.Sprintf("%d (%s)", r.Revision, r.Name))
+		}
 	}
-	return cmp.Or(strings.Join(out, ", "), "none")
+	return strings.Join(out, ", ")
 }
 
 // Redo takes an undo back.

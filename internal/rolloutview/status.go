@@ -153,6 +153,9 @@ func (in *Input) ways(is *hubv1.RolloutStatus) []way {
 	case hubv1.RolloutPaused:
 		return []way{{resume(set), true}}
 	case hubv1.RolloutFailed:
+		if !in.undoable() {
+			return []way{commit, do("retry", this)}
+		}
 		return []way{commit, do("retry", this), do("undo", "")}
 	case hubv1.RolloutRolledBack:
 		if in.undone() {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -92,8 +93,13 @@ func TestAnOrderIsConfirmed(t *testing.T) {
 func TestTheOneThingToDo(t *testing.T) {
 	f := waiting()
 	f.Sets[0].Status.HeldRemovals = &hubv1.HeldRemovals{Count: 3}
+	began := metav1.NewTime(uitest.Now.Add(-321 * time.Second))
+	f.Sets[0].Status.Removals = &hubv1.Removals{Counts: []hubv1.RemovalCount{{Time: began, Count: 1}}}
 	s := serve(t, f, f.Sets[0])
 	_, body, _ := s.get("/sets/flux-system/cert-manager")
+	if !strings.Contains(body, `: 1 removal began</a> <span class="quiet">about 5m ago</span>`) {
+		t.Error("the page says more exactly than the hub knows when a removal began")
+	}
 	for _, want := range []string{`<a class="main" href="` + approval + `">Approve`, `<a class="danger" href="` + heldList + `">Review the removals`,
 		"<code>chandler rollout approve cert-manager -n flux-system --revision cert-manager-2222222222-e3</code>", "Last 24 hours"} {
 		if strings.Count(body, want) != 1 {

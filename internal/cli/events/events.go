@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,6 +48,7 @@ func New(from *factory.Factory, run func(context.Context, *Options) error) *cobr
 		Short: "Show what happened to a cluster, a set or an add-on",
 		Long: `Shows the events of a cluster with its origin, its deliveries and their Flux objects, or of a set and its
 deliveries; without a NAME all events of the hub. The newest comes last. Kubernetes keeps events for an hour by default.
+Deliveries that are gone count for a cluster, unless set and cluster have so long names that the delivery's was cut.
 
 For an ADDON of a CLUSTER it shows more: also when conditions changed, and which Helm releases were made. It reads the
 management cluster only; logs of Pods are on the workload cluster.
@@ -157,11 +159,15 @@ func (o *Options) scope(ctx context.Context, args []string) (*eventview.Scope, e
 func (o *Options) show(ctx context.Context, scope *eventview.Scope) error {
 	// A watch is of one namespace, or of all.
 	namespaces := scope.Namespaces
-	if len(namespaces) == 0 || o.Follow && len(namespaces) > 1 {
+	if len(namespaces) == 0 || scope.Cluster != nil || o.Follow && len(namespaces) > 1 {
 		namespaces = []string{""}
 	}
 	for {
 		found, version, err := o.read(ctx, scope, namespaces)
+		if own := scope.Namespaces; apierrors.IsForbidden(err) && namespaces[0] == "" && len(own) > 0 && (!o.Follow || len(own) == 1) {
+			namespaces = own
+			found, version, err = o.read(ctx, scope, namespaces)
+		}
 		if n := len(found) - o.Tail; err == nil && o.Tail > 0 && n > 0 {
 			terminal.Say(o.ErrOut, "%d older events are left out: --tail 0 prints all", n)
 			found = found[n:]

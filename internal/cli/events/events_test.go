@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/events"
+	"github.com/chandler-hub/chandler/internal/identity"
 )
 
 // run runs `chandler events`.
@@ -47,6 +49,32 @@ func TestEvents(t *testing.T) {
 		if got := strings.Join(reasons, " "); got != c.reasons || code != c.code || !strings.Contains(errs, c.errs) {
 			t.Errorf("%s: exit code %d, %s, and it shows\n%s", c.args, code, errs, out)
 		}
+	}
+}
+
+// TestEventsOfWhatIsGone: what happened to a cluster's delivery is told when the delivery is gone, wherever it was.
+func TestEventsOfWhatIsGone(t *testing.T) {
+	gone := func(cluster string) string {
+		name := identity.Delivery("shop", types.NamespacedName{Namespace: "fleet", Name: cluster})
+		return `
+---
+apiVersion: v1
+kind: Event
+metadata: {name: ` + name + `, namespace: shop, uid: gone-` + cluster + `, creationTimestamp: "2026-06-01T11:30:00Z"}
+involvedObject: {apiVersion: chandler.dev/v1alpha1, kind: AddonDelivery, namespace: shop, name: ` + name + `}
+type: Normal
+reason: AddonRemoved
+message: uninstalling add-on "web" from cluster fleet/` + cluster
+	}
+	h := clitest.NewSmallHub(t, clitest.SmallFleet()+gone("edge1")+gone("edge2"))
+	out, errs, code := run("events edge1")
+	if code != 0 || strings.Count(out, "AddonRemoved") != 1 || !strings.Contains(out, "from cluster fleet/edge1") ||
+		!strings.Contains(out, "Registered") {
+		t.Errorf("exit code %d, %s, and it shows\n%s", code, errs, out)
+	}
+	h.May = func(path string) bool { return path != "/api/v1/events" }
+	if out, errs, code = run("events edge1"); code != 0 || strings.Contains(out, "AddonRemoved") || !strings.Contains(out, "Registered") {
+		t.Errorf("who may not read all namespaces sees, with exit code %d, %s\n%s", code, errs, out)
 	}
 }
 

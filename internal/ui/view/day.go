@@ -14,6 +14,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/guard"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -76,6 +77,8 @@ type happening struct {
 	n         int
 	one, many string
 	url       string
+	// span is how long after that time it may have been; 0 if the time is exact.
+	span time.Duration
 }
 
 // day collects what happened.
@@ -143,9 +146,10 @@ func (d *day) set(s *hubv1.AddonSet) {
 			many: s.Name + ": removals from %s clusters need approval", url: SetURL(s.Namespace, s.Name, "removals")}, h.Since)
 	}
 	if r := s.Status.Removals; r != nil {
+		span := guard.Bucket(guard.WindowOf(&s.Spec, 0))
 		for i := range r.Counts {
 			d.add(happening{lane: removalLane, class: Off, n: int(r.Counts[i].Count), one: s.Name + ": 1 removal began",
-				many: s.Name + ": %s removals began", url: url}, &r.Counts[i].Time)
+				many: s.Name + ": %s removals began", url: url, span: span}, &r.Counts[i].Time)
 		}
 	}
 }
@@ -203,7 +207,11 @@ func (d *day) tell() *Day {
 		if h.n > 1 {
 			text = fmt.Sprintf(h.many, excerpt.Thousands(h.n))
 		}
-		out.Entries = append(out.Entries, Entry{TimeOf(&h.at, d.now), h.class, text, h.url})
+		at := TimeOf(&h.at, d.now)
+		if h.span > 0 {
+			at = about(h.at, h.span, d.now)
+		}
+		out.Entries = append(out.Entries, Entry{at, h.class, text, h.url})
 	}
 	out.More = len(order) - len(out.Entries)
 	return out

@@ -73,3 +73,28 @@ Removals |
 		t.Errorf("nothing happened, and it tells %q", got)
 	}
 }
+
+// TestDayIsNotMoreExactThanItsSource: of removals the hub keeps how many began in each twelfth of the guard's window.
+func TestDayIsNotMoreExactThanItsSource(t *testing.T) {
+	for _, c := range []struct{ window, began, want time.Duration }{
+		{0, 5*time.Minute + 21*time.Second, 5 * time.Minute},
+		{0, 21 * time.Second, 5 * time.Minute},
+		{0, 3*time.Hour + time.Second, 3 * time.Hour},
+		{24 * time.Hour, 3 * time.Hour, 2 * time.Hour},
+	} {
+		f := uitest.Fleet(1, 1)
+		s := f.Sets[0]
+		if c.window > 0 {
+			s.Spec.RemovalGuard = &hubv1.RemovalGuard{Window: &metav1.Duration{Duration: c.window}}
+		}
+		s.Status.Removals = &hubv1.Removals{Counts: []hubv1.RemovalCount{{Time: *ago(c.began), Count: 1}}}
+		for _, e := range board(t, f, "").Day.Entries {
+			if began := strings.HasSuffix(e.Text, ": 1 removal began"); began != e.Time.About || began && uitest.Now.Sub(e.Time.At) != c.want {
+				t.Errorf("window %s, began %s ago: %q %s ago, about %t", c.window, c.began, e.Text, uitest.Now.Sub(e.Time.At), e.Time.About)
+			}
+		}
+		if !strings.Contains(told(board(t, f, "").Day), "1 removal began") {
+			t.Error("no removal is told")
+		}
+	}
+}

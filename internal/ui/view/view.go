@@ -255,6 +255,14 @@ func reasonOf(o status.Object, condition string) string {
 type Time struct {
 	At  time.Time
 	Now time.Time
+	// About says that only about how long ago it was is known.
+	About bool
+}
+
+// about returns a moment somewhere in a span that began then: how long ago that was is a multiple of the span.
+func about(began time.Time, span time.Duration, now time.Time) *Time {
+	past := max(span, now.Sub(began.Add(span/2)).Round(span))
+	return &Time{At: now.Add(-past), Now: now, About: true}
 }
 
 // TimeOf returns nil for no time.

@@ -163,7 +163,8 @@ func text(now time.Time, commit string, all []done, before string) string {
 			now.UTC().Format("2006-01-02"), commit, d.command)
 	}
 	var b strings.Builder
-	b.WriteString("# The last night\n\n`make night` writes this page.\n\n| step | what | result | minutes | when | to repeat it |\n|---|---|---|---|---|---|\n")
+	b.WriteString("# The last night\n\n`make night` writes this page.\n\n")
+	b.WriteString("| step | what | result | minutes | when | to repeat it |\n|---|---|---|---|---|---|\n")
 	for _, s := range steps(now, 0) {
 		b.WriteString(rows[s.name])
 	}

@@ -163,11 +163,10 @@ func (o *Options) show(ctx context.Context, scope *eventview.Scope) error {
 		namespaces = []string{""}
 	}
 	for {
-		found, version, err := o.read(ctx, scope, namespaces)
-		if own := scope.Namespaces; apierrors.IsForbidden(err) && namespaces[0] == "" && len(own) > 0 && (!o.Follow || len(own) == 1) {
-			namespaces = own
-			found, version, err = o.read(ctx, scope, namespaces)
-		}
+		var found []corev1.Event
+		var version string
+		var err error
+		found, version, namespaces, err = o.readAllowed(ctx, scope, namespaces)
 		if n := len(found) - o.Tail; err == nil && o.Tail > 0 && n > 0 {
 			terminal.Say(o.ErrOut, "%d older events are left out: --tail 0 prints all", n)
 			found = found[n:]
@@ -197,6 +196,19 @@ func (o *Options) show(ctx context.Context, scope *eventview.Scope) error {
 			return nil
 		}
 	}
+}
+
+// readAllowed reads the events that are wanted, of all namespaces or, if the user may not read all, of those of the scope. It returns
+// which namespaces it has read.
+func (o *Options) readAllowed(ctx context.Context, scope *eventview.Scope, namespaces []string) (found []corev1.Event, version string,
+	read []string, err error) {
+	found, version, err = o.read(ctx, scope, namespaces)
+	own := scope.Namespaces
+	if !apierrors.IsForbidden(err) || namespaces[0] != "" || len(own) == 0 || o.Follow && len(own) > 1 {
+		return found, version, namespaces, err
+	}
+	found, version, err = o.read(ctx, scope, own)
+	return found, version, own, err
 }
 
 func (o *Options) query(namespace string) *live.Query {

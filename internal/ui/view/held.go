@@ -86,7 +86,7 @@ func NewHeld(in *rolloutview.Input, q Query, may bool, problem string) *Held {
 	if held == nil {
 		return h
 	}
-	h.N, h.Hash, h.Undo = held.Count, held.Hash, "undo the edit that causes it, of the set or of a cluster's labels, and the hub drops this list"
+	h.N, h.Hash, h.Undo = held.Count, held.Hash, "undo the edit of the set, or of a cluster's labels, and the hub drops this list"
 	if set.DeletionTimestamp != nil {
 		h.Undo = "set spec.deletionPolicy to Orphan, and apply the set again when it is gone: it goes on with what runs"
 	}

@@ -42,7 +42,8 @@ func place(d yamlfile.Document, err error) (line int, text string) {
 		return line, text // the parser counts right here, and the lines before are in order
 	}
 	lines := bytes.SplitAfter(d.Raw, []byte("\n"))
-	if at := culprit(lines, said, text); at >= 0 {
+	// The parser may name a line after the last one, where something that is open should have ended.
+	if at := min(culprit(lines, said, text), len(lines)-1); at >= 0 {
 		line, text = d.Line+at+1, remedy(text, string(lines[at]))
 	}
 	return line, text

@@ -170,12 +170,11 @@ func (f *fleet) explain(ctx context.Context) {
 
 // tries are commands that show what happens then. What stands beside one holds with --teams and --rollout too.
 func tries() []string {
-	in := func(text string) string { return strings.ReplaceAll(text, "NAMESPACE", namespace) }
 	return []string{
-		in("kubectl label tenantcontrolplane tenant1 -n NAMESPACE " + hubv1.RegisterLabel + "=false --overwrite    # its add-ons leave"),
-		in("kubectl delete secret tenant1-admin-kubeconfig -n NAMESPACE    # Kamaji issues another, and the add-ons go on"),
-		in("kubectl delete tenantcontrolplane tenant1 -n NAMESPACE    # the hub orphans it at once"),
-		in("kubectl label cluster.cluster.x-k8s.io capi1 -n NAMESPACE tier=dev --overwrite    # set base does not select it any more"),
+		"kubectl label tenantcontrolplane tenant1 -n " + namespace + " " + hubv1.RegisterLabel + "=false --overwrite    # its add-ons leave",
+		"kubectl delete secret tenant1-admin-kubeconfig -n " + namespace + "    # Kamaji issues another, and the add-ons go on",
+		"kubectl delete tenantcontrolplane tenant1 -n " + namespace + "    # the hub orphans it at once",
+		"kubectl label cluster.cluster.x-k8s.io capi1 -n " + namespace + " tier=dev --overwrite    # set base does not select it any more",
 		"bin/chandler removals list base    # one of three clusters loses add-ons in an hour; the next waits for you",
 	}
 }

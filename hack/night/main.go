@@ -146,7 +146,7 @@ func commit(ctx context.Context) string {
 	return strings.TrimSpace(string(out))
 }
 
-// text returns the page. before is the page as it is, of which the rows of other steps stay.
+// text returns the page with the rows of some steps. The rows of other steps stay as they are on the page before.
 func text(now time.Time, commit string, all []done, before string) string {
 	rows := map[string]string{}
 	for line := range strings.Lines(before) {

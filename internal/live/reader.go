@@ -103,7 +103,7 @@ func (r *Reader) find(ctx context.Context, list client.ObjectList, of kindOfObje
 // elsewhere returns an error that says in which other namespaces an object is, and none if that is not known.
 func (r *Reader) elsewhere(ctx context.Context, list client.ObjectList, of kindOfObject, name, namespace string) error {
 	if namespace == "" || r.Client.List(ctx, list, client.MatchingFields{"metadata.name": name}) != nil {
-		return nil // what somebody may not read is not said
+		return nil // the user may not read the other namespaces
 	}
 	var in []string
 	err := each(list, func(m metav1.Object) {

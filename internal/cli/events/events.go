@@ -163,10 +163,8 @@ func (o *Options) show(ctx context.Context, scope *eventview.Scope) error {
 		namespaces = []string{""}
 	}
 	for {
-		var found []corev1.Event
-		var version string
-		var err error
-		found, version, namespaces, err = o.readAllowed(ctx, scope, namespaces)
+		found, version, read, err := o.readAllowed(ctx, scope, namespaces)
+		namespaces = read
 		if n := len(found) - o.Tail; err == nil && o.Tail > 0 && n > 0 {
 			terminal.Say(o.ErrOut, "%d older events are left out: --tail 0 prints all", n)
 			found = found[n:]

@@ -11,6 +11,8 @@ FAST ?= ^(TestJourney|TestRollout|TestBreaker|TestTeardown|TestImport|TestInstal
 MATRIX = flux-2.7 kubernetes-1.30
 # Helm 3, which Flux 2.7 has, takes a Deployment for ready on a cluster in which no controller runs, as these are.
 NOT_ALIKE = TestRollout/(a_bad_edit|somebody_tries)
+# How many end-to-end tests run beside each other.
+PARALLEL ?= 3
 COUNT ?= 1
 CLUSTERS ?= 500
 ADDONS ?= 5
@@ -71,26 +73,33 @@ tools-node: tools ## Build kubelet, kube-proxy, CoreDNS and CNI plugins too: min
 	@$(GO) run ./hack/tools $(NODE_PARTS)
 
 .PHONY: test
-test: tools ## Every test: unit, API server, end to end with real Flux controllers and workload clusters.
-	$(GO) run ./hack/slowest -timeout 20m -p 2 $$($(GO) list ./... | grep -v -e /e2e$$ -e /e2e/kamaji$$ -e /e2e/node$$ -e /test/node$$ -e /cmd/demo$$)
-	@# Not from the cache: it does not know that these tests build the hub. They wait more than they work: the two small packages run, one
-	@# after the other, beside the large one, of whose tests three run beside each other. API servers and Flux collect garbage more seldom
-	@# there, which saves a quarter of all processor time; the hub does as it does anywhere (test/localfleet/hub.go).
-	GOGC=$${GOGC:-300} $(GO) run ./hack/slowest -timeout 60m -count=1 -p 2 -parallel 3 ./e2e ./e2e/kamaji ./cmd/demo
+test: ## Every test: unit, API server, end to end with real Flux controllers and workload clusters.
+	@# The end-to-end tests wait much, so the others take their time beside them.
+	@$(MAKE) --no-print-directory -j2 test-packages test-e2e
+
+.PHONY: test-packages
+test-packages: tools
+	$(GO) run ./hack/slowest -timeout 30m -p 2 $$($(GO) list ./... | grep -v -e /e2e$$ -e /e2e/kamaji$$ -e /e2e/node$$ -e /test/node$$ -e /cmd/demo$$)
 	cd internal/manifestchart/enginetest && $(GO) test -count=1 ./...
 	cd hack/promcheck && $(GO) test -count=1 ./...
 	cd hack/release && $(GO) test ./...
 	cd hack/tools/fetch && $(GO) test ./...
 
+.PHONY: test-e2e
+test-e2e: tools
+	@# Not from the cache: it does not know that these tests build the hub. The two small packages run, one after the other, beside the large
+	@# one. API servers and Flux are frugal there; the hub does as it does anywhere (test/localfleet/process.go).
+	CHANDLER_FRUGAL=1 $(GO) run ./hack/slowest -timeout 60m -count=1 -p 2 -parallel $(PARALLEL) \
+	  $(if $(ONLY_FAST),-run '$(FAST)' ./e2e,./e2e ./e2e/kamaji ./cmd/demo)
+
 .PHONY: test-fast
-test-fast: tools ## Unit tests, the simulation, and six end-to-end tests of the main paths: before you send a change.
-	$(GO) run ./hack/slowest -timeout 20m -p 2 $$($(GO) list ./... | grep -v -e /e2e$$ -e /e2e/kamaji$$ -e /e2e/node$$ -e /test/node$$ -e /cmd/demo$$)
-	GOGC=$${GOGC:-300} $(GO) run ./hack/slowest -timeout 20m -count=1 -parallel 3 -run '$(FAST)' ./e2e
+test-fast: ## Unit tests, the simulation, and six end-to-end tests of the main paths: before you send a change.
+	@$(MAKE) --no-print-directory -j2 test-packages test-e2e ONLY_FAST=1
 
 .PHONY: matrix
 matrix: ## The main paths with the oldest Flux and Kubernetes that are supported: MATRIX="flux-2.7 kubernetes-1.30". It builds them first, once.
 	@for with in $(MATRIX); do export CHANDLER_WITH=$$with; \
-	  $(GO) run ./hack/tools && GOGC=$${GOGC:-300} $(GO) run ./hack/slowest -timeout 40m -count=1 -parallel 3 -run '$(FAST)' -skip '$(NOT_ALIKE)' ./e2e || exit 1; \
+	  $(GO) run ./hack/tools && CHANDLER_FRUGAL=1 $(GO) run ./hack/slowest -timeout 40m -count=1 -parallel 3 -run '$(FAST)' -skip '$(NOT_ALIKE)' ./e2e || exit 1; \
 	done
 
 .PHONY: night

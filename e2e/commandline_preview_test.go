@@ -29,12 +29,13 @@ import (
 )
 
 // previewedFleets is how many fleets TestPreviewIsWhatHappens draws, unless CHANDLER_FLEETS says otherwise.
-var previewedFleets = expect.ByDay(2, 6)
+const previewedFleets = 6
 
 // TestPreviewIsWhatHappens draws fleets, lets a hub deliver them, and holds `chandler render` to what the hub has made: every Flux
 // object, source and chart, byte for byte. Each fleet is looked at twice: when it is new, from the files that somebody applied and
 // what the hub found out about the clusters; and after edits, pauses, a drain and late sets, from a dump of all that is there.
 func TestPreviewIsWhatHappens(t *testing.T) {
+	expect.AtNight(t, "TestCommandLine, with one fleet, to the byte; internal/diff and internal/cli/diff")
 	beside(t)
 	n := previewedFleets
 	if text := os.Getenv("CHANDLER_FLEETS"); text != "" {

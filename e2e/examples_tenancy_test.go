@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/e2e/expect"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
@@ -37,6 +38,7 @@ type tenancy struct {
 // TestTenancyExamples runs examples/hub-spoke, examples/multi-tenancy and examples/team-isolation, one after the other on the same
 // clusters.
 func TestTenancyExamples(t *testing.T) {
+	expect.AtNight(t, "TestFolders and TestTeams of examples; TestTeams, TestTrust and TestPolicies here")
 	beside(t)
 	f := &tenancy{clusters: clustersWithNodes(t, "staging", "production"), exampleFleet: startExamples(t, "hub-tenancy")}
 	for name, c := range f.clusters {

@@ -15,10 +15,9 @@ import (
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
-// faultyRounds are gone with a faulty API server, one with a good one before.
-var faultyRounds = expect.ByDay(1, 2)
-
 const (
+	// faultyRounds are gone with a faulty API server, one with a good one before.
+	faultyRounds = 2
 	// oneIn is how many requests there are for one that goes wrong.
 	oneIn = 10
 	// dearer is by how much a faulty API server may multiply what the hub asks of it. One request in ten goes wrong, and each
@@ -30,6 +29,7 @@ const (
 // answer conflicts where there are none, and end every watch after seconds. Add-ons arrive, change and leave all the same; the
 // hub asks not much more than it asks of a good one; and when all is done, it is quiet.
 func TestFaultyAPIServer(t *testing.T) {
+	expect.AtNight(t, "the faults of the simulation, in each of its days; rollout-status-is-written-and-its-answer-is-lost and other scripts")
 	beside(t)
 	lots := seed(t)
 	o := startOrdeal(t, "faulty")

@@ -16,12 +16,13 @@ import (
 	"github.com/chandler-hub/chandler/test/faultyapi"
 )
 
-// kills is how many times TestKilled kills the hub. The simulation kills it at each of its requests, in scripts and in each day.
-var kills = expect.ByDay(10, 50)
+// kills is how many times TestKilled kills the hub.
+const kills = 50
 
 // TestKilled ends the hub with SIGKILL, at random moments while add-ons arrive, change and leave. Some moments are just before
 // a write of the hub lands, some just after it and before the hub knows, some anywhere else.
 func TestKilled(t *testing.T) {
+	expect.AtNight(t, "TestExitsOfDelivery and its like of the simulation, which end the hub at each of its requests; TestRollout kills a real one")
 	beside(t)
 	dice := rand.New(rand.NewPCG(seed(t), 0))
 	start := time.Now()

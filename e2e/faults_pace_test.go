@@ -27,9 +27,6 @@ import (
 // takes from 0.3 to 1.1 s on two cores that six API servers share.
 const gap = 5 * time.Second
 
-// breath is between two changes: each costs Flux a dozen writes. At night there is none.
-var breath = time.Duration(expect.ByDay(1, 0)) * time.Second
-
 // pace times the changes of a healthy cluster, one after the other for as long as the test runs, and tells those that met a
 // fault from those that met a fleet of as many clusters that are well. While clusters come, catch up or go, which costs the machine
 // as much without any fault, they count for neither.
@@ -77,11 +74,6 @@ func (p *pace) run(ctx context.Context) {
 	p.began = time.Now()
 	p.mu.Unlock()
 	for n := 1; ctx.Err() == nil; n++ {
-		select {
-		case <-time.After(breath):
-		case <-ctx.Done():
-			return
-		}
 		p.mu.Lock()
 		p.seen = seen{p.faults, p.faults, p.busy, p.well}
 		p.mu.Unlock()

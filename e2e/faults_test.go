@@ -76,6 +76,7 @@ var wards = []string{"workload-b", "workload-c", "workload-d"}
 // would make the hub suspect its own network, and those that hang hold Flux's workers, of which there are four of each kind,
 // until the hub has noticed.
 func TestFaults(t *testing.T) {
+	expect.AtNight(t, "TestBreaker; TestOnceMisbehaving of internal/probe; the simulation, in which clusters hang and refuse")
 	beside(t)
 	f := startFaults(t, "hub-faults", 2*time.Minute)
 	ctx, stop := context.WithCancel(t.Context())
@@ -87,7 +88,7 @@ func TestFaults(t *testing.T) {
 	defer f.pace.report(t)
 	f.sideBySide(t, [][]func(*testing.T, *ward){{well}, {well}, {well}})
 	rows := [][]func(*testing.T, *ward){{}, {}, {secretGone, clusterGoing, namespaceGoing}}
-	for i := range expect.ByDay(1, len(silences)) { // what tells them apart is the probe, and TestOnceMisbehaving of internal/probe has all
+	for i := range silences {
 		rows[0], rows[1] = append(rows[0], silences[i].run), append(rows[1], refusals[i].run)
 	}
 	f.sideBySide(t, rows)
@@ -127,7 +128,7 @@ func well(t *testing.T, w *ward) {
 			if err := errors.Join(p.has(t.Context(), changing, "blue"), p.state(t.Context(), changing, hubv1.AddonReady, "")); err != nil {
 				return err
 			}
-			return w.pace.enough(expect.ByDay(few, 30))
+			return w.pace.enough(30)
 		})
 		w.pace.work(1)
 		defer w.pace.work(-1)
@@ -139,10 +140,11 @@ func well(t *testing.T, w *ward) {
 // TestFaultsOutlastGrace: what is to leave a cluster that does not come back is orphaned, also where Flux has begun to uninstall
 // before anybody noticed.
 func TestFaultsOutlastGrace(t *testing.T) {
+	expect.AtNight(t, "TestTeardown, of a cluster that does not answer; scripts of the simulation, such as renamed-on-a-silent-cluster-that-is-unregistered")
 	beside(t)
 	f := startFaults(t, "hub-grace", 5*time.Second)
 	defer f.report(t)
-	rows := make([][]func(*testing.T, *ward), expect.ByDay(1, len(wards)))
+	rows := make([][]func(*testing.T, *ward), len(wards))
 	for i := range rows {
 		// A worker of Flux that a silence has held may go on when that is over: nobody else's add-ons may be there then.
 		rows[i] = []func(*testing.T, *ward){refusals[i].outlast, silences[i].outlast}

@@ -10,6 +10,8 @@
 //
 // A reader can tell that a status has waited: until it is written, observedGeneration is the old one (kstatus:
 // InProgress), and readyRevision names the revision before.
+//
+// Shares and UnderWay divide other things between namespaces, so that one that asks for much leaves some for all.
 package pace
 
 import (

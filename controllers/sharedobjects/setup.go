@@ -55,7 +55,7 @@ func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
 	return nil
 }
 
-// itself enqueues an object itself, of which nothing is known any more if it is deleted. A placeholder ServiceAccount is left out, which only
+// itself enqueues an object itself, and forgets what is known of one that is deleted. A placeholder ServiceAccount is left out, which only
 // goes when the hub lets it.
 func (k *Keeper) itself(kind string) handler.EventHandler {
 	plain := &handler.EnqueueRequestForObject{}

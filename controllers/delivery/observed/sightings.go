@@ -23,8 +23,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/memory"
 )
 
-// FluxChanges hands events on to a handler, but for Flux's many status writes that change nothing of substance. It calls the same function as the
-// report, so that the two cannot disagree. What is remembered of an object goes with it, also if the hub has not deleted it.
+// FluxChanges hands events on to a handler, but for Flux's many status writes that change nothing of substance. It calls the same function
+// as the report, so that the two cannot disagree. What is remembered of an object goes with it, also if the hub has not deleted it.
 func FluxChanges(of handler.EventHandler, seen *Sightings, written *Ledger) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.Funcs{

@@ -4,7 +4,6 @@ package planned
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -13,8 +12,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// Memory holds which deliveries of a cluster were looked at last, and the result of each, without the bodies: most events change nothing that
-// is rendered.
+// Memory holds which deliveries of a cluster were looked at last, and the result of each, without the bodies: most events change nothing
+// that is rendered.
 type Memory struct {
 	of memory.Map[types.NamespacedName, results]
 }
@@ -71,16 +70,17 @@ func (m *Memory) Kept() (kept int) {
 
 // Look notes which deliveries of a cluster are looked at now, and returns those that are not any more, of which it forgets all.
 func (m *Memory) Look(cluster types.NamespacedName, now []types.NamespacedName) (gone []types.NamespacedName) {
-	m.change(cluster, func(all results) {
-		for delivery := range all {
-			if !slices.Contains(now, delivery) {
+	m.of.Update(cluster, func(was results, _ bool) (results, bool) {
+		is := results{}
+		for _, delivery := range now {
+			is[delivery] = was[delivery] // nil if there is no result
+		}
+		for delivery := range was {
+			if _, looked := is[delivery]; !looked {
 				gone = append(gone, delivery)
-				delete(all, delivery)
 			}
 		}
-		for _, delivery := range now {
-			all[delivery] = all[delivery] // also of one without a result
-		}
+		return is, len(is) > 0
 	})
 	return gone
 }

@@ -134,9 +134,9 @@ func TestMatcherSaysWhoseADeliveryIs(t *testing.T) {
 func TestMatcherStoresStarts(t *testing.T) {
 	r := newMatcherFixture(t, interceptor.Funcs{}, registrationOne("prod"), deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
 	for _, want := range []hubv1.DeliveryStart{{Time: metav1.NewTime(fleetTime), Healthy: true, WithoutNodes: true}, {Time: metav1.NewTime(fleetTime.Add(time.Hour))}} {
-		c := r.registry.sets[r.set]
+		c := r.registry.sets.All()[r.set]
 		c.everyone, c.starts = "", map[types.NamespacedName]rollout.Start{fleetOne: {Cluster: fleetOne, Delivery: "delivery", Revision: "base-2-e2", Start: &want}}
-		r.registry.sets[r.set] = c
+		r.registry.sets.Put(r.set, c)
 		got := r.look().Spec.Start
 		if got == nil || !got.Time.Equal(&want.Time) || got.Healthy != want.Healthy || got.WithoutNodes != want.WithoutNodes {
 			t.Errorf("%+v, want %+v", got, want)
@@ -202,8 +202,8 @@ func TestUpdateMakesNothing(t *testing.T) {
 func TestSetThatIsGoneIsForgotten(t *testing.T) {
 	r := newMatcherFixture(t, interceptor.Funcs{}, registrationOne("prod"))
 	r.delete(setBase())
-	if _, err := r.reconcileNamed(t.Context(), reconcile.Request{NamespacedName: r.set}); err != nil || len(r.registry.all()) > 0 {
-		t.Errorf("remembered: %v (%v)", r.registry.all(), err)
+	if _, err := r.reconcileNamed(t.Context(), reconcile.Request{NamespacedName: r.set}); err != nil || len(r.registry.sets.All()) > 0 {
+		t.Errorf("remembered: %v (%v)", r.registry.sets.All(), err)
 	}
 }
 

@@ -135,7 +135,7 @@ func TestPins(t *testing.T) {
 		!strings.HasPrefix(c.Message, "the next revision waits for Flux to read chart hello 1.x of HelmRepository charts") {
 		t.Fatalf("revision %q before Flux has read the chart; it says %+v", set.Status.Revision, c)
 	}
-	if sets := r.registry.all(); !sets[client.ObjectKeyFromObject(set)].held {
+	if sets := r.registry.sets.All(); !sets[client.ObjectKeyFromObject(set)].held {
 		t.Errorf("the matcher may give something: %+v", sets)
 	}
 

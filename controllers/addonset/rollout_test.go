@@ -75,7 +75,7 @@ func TestAskingIsNoExcuse(t *testing.T) {
 		if s := stored.Status.Rollout; s.Wave != "canary" || len(s.Waves) != 2 || s.Waves[0].Running != 1 || s.Waves[1].Running != 0 {
 			t.Errorf("%+v", s)
 		}
-		if starts := r.registry.sets[client.ObjectKeyFromObject(set)].starts; len(starts) != 0 {
+		if starts := r.registry.sets.All()[client.ObjectKeyFromObject(set)].starts; len(starts) != 0 {
 			t.Errorf("%+v", starts)
 		}
 	}
@@ -139,7 +139,7 @@ func TestGoesBackAcrossAnUpgrade(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), set.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	starts := r.registry.sets[client.ObjectKeyFromObject(set)].starts
+	starts := r.registry.sets.All()[client.ObjectKeyFromObject(set)].starts
 	want := identity.Renewed(old.Name, revision)
 	if got := starts[client.ObjectKeyFromObject(canary)]; len(starts) != 1 || got.Revision != want {
 		t.Errorf("%+v, want %s", starts, want)
@@ -169,7 +169,7 @@ func TestUnchangedBeforeTheCacheHasIt(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), set.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	starts := r.registry.sets[client.ObjectKeyFromObject(set)].starts
+	starts := r.registry.sets.All()[client.ObjectKeyFromObject(set)].starts
 	if got, ok := starts[client.ObjectKeyFromObject(canary)]; !ok || got.Start != nil {
 		t.Errorf("%+v", starts)
 	}
@@ -202,7 +202,7 @@ func TestStatusIsLost(t *testing.T) {
 		if _, err := r.Reconcile(t.Context(), stored); err != nil {
 			t.Fatal(err)
 		}
-		c := r.registry.sets[client.ObjectKeyFromObject(set)]
+		c := r.registry.sets.All()[client.ObjectKeyFromObject(set)]
 		if s := stored.Status.Rollout; s.Revision != old.Name || len(s.FailedRevisions) != 1 || s.Phase != hubv1.RolloutRolledBack || len(c.starts) != 0 || c.newcomers != old.Name {
 			t.Fatalf("%+v, starts %v, new clusters get %s", s, c.starts, c.newcomers)
 		}
@@ -267,7 +267,7 @@ func TestASoakThatNobodyHasSeen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if starts := r.registry.sets[client.ObjectKeyFromObject(set)].starts; len(starts) != 0 || result.RequeueAfter != tenure.Looks {
+		if starts := r.registry.sets.All()[client.ObjectKeyFromObject(set)].starts; len(starts) != 0 || result.RequeueAfter != tenure.Looks {
 			t.Errorf("%+v, again after %s", starts, result.RequeueAfter)
 		}
 	}

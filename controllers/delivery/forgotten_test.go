@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/delivery/observed"
@@ -20,7 +21,7 @@ import (
 func TestStrippedDeliveriesAreForgotten(t *testing.T) {
 	objects := append(addonsOf(testSet, "1", releaseAddon("app")), addonsOf("more", "1", releaseAddon("other"))...)
 	m := newServedFixture(t, append(objects, deliveredTo(testCluster, "more", "1"))...)
-	changes := observed.FluxChanges(&m.r.sightings, &m.r.ledger)
+	changes := observed.FluxChanges(handler.Funcs{}, &m.r.sightings, &m.r.ledger)
 	m.settle()
 	for left, set := range []string{testSet, "more"} {
 		addon := map[string]string{testSet: "app", "more": "other"}[set]
@@ -31,7 +32,7 @@ func TestStrippedDeliveriesAreForgotten(t *testing.T) {
 		edit(m, o.GetNamespace(), o.GetName(), &helmv2.HelmRelease{}, func(o *helmv2.HelmRelease) { o.Finalizers = nil })
 		edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Finalizers = nil })
 		m.must(m.api.Delete(t.Context(), o))
-		changes.Delete(event.DeleteEvent{Object: o})
+		changes.Delete(t.Context(), event.DeleteEvent{Object: o}, nil)
 		m.must(m.api.Delete(t.Context(), d))
 		m.must(m.reconcile(testCluster))
 		if n := m.r.memory.Kept(); n != 1-left {
@@ -40,7 +41,7 @@ func TestStrippedDeliveriesAreForgotten(t *testing.T) {
 		if m.r.waiting.For(of, true, time.Minute, m.clock.Now().Add(time.Second)) != time.Minute {
 			t.Error("since when its status waits is remembered")
 		}
-		if n := len(m.r.ledger.Entries); n != 1-left {
+		if n := m.r.ledger.Entries.Len(); n != 1-left {
 			t.Errorf("%d objects are remembered of %d", n, 1-left)
 		}
 	}

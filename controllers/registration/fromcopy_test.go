@@ -135,7 +135,9 @@ func TestACopyThatCannotBeRead(t *testing.T) {
 	if !look() {
 		t.Error("the copy could not be read, and it does not try again")
 	}
-	if down = false; look() || len(f.probed.of(key)) != 1 {
-		t.Errorf("it probes %v", f.probed.of(key))
+	down = false
+	again := look()
+	if is, _ := f.notes.of.Get(key); again || len(is.keys) != 1 {
+		t.Errorf("it probes %v", is.keys)
 	}
 }

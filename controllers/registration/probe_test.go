@@ -137,8 +137,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-func TestProbedTurned(t *testing.T) {
-	var p probed
+func TestTurned(t *testing.T) {
+	var p notes
 	one, two := types.NamespacedName{Name: "one"}, types.NamespacedName{Name: "two"}
 	for i, step := range []struct {
 		key   types.NamespacedName
@@ -157,7 +157,7 @@ func TestProbedTurned(t *testing.T) {
 			t.Errorf("%d: %s: turned is %t", i, step.why, got)
 		}
 	}
-	p.forget(one)
+	p.of.Delete(one)
 	if p.turned(one, "Ready") {
 		t.Error("what was forgotten is remembered")
 	}

@@ -44,18 +44,18 @@ func TestKubernetesMinor(t *testing.T) {
 
 // TestNothingStaysInThePool: a kubeconfig that is gone is probed no more.
 func TestNothingStaysInThePool(t *testing.T) {
-	var p probed
+	var p notes
 	var removed []string
 	remove := func(k string) { removed = append(removed, k) }
 	key := types.NamespacedName{Namespace: "tenants", Name: "tenant1"}
-	p.replace(key, []candidate{{key: "admin.svc"}, {key: "admin.conf"}}, remove)
-	p.replace(key, []candidate{{key: "admin.conf"}}, remove)
-	p.replace(key, nil, remove)
+	p.probes(key, []candidate{{key: "admin.svc"}, {key: "admin.conf"}}, remove)
+	p.probes(key, []candidate{{key: "admin.conf"}}, remove)
+	p.probes(key, nil, remove)
 	if want := []string{"tenants/tenant1/admin.svc", "tenants/tenant1/admin.conf"}; !slices.Equal(removed, want) {
 		t.Errorf("removed %v, want %v", removed, want)
 	}
-	if len(p.keys) > 0 {
-		t.Errorf("remembers %v", p.keys)
+	if all := p.of.All(); len(all) > 0 {
+		t.Errorf("remembers %v", all)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestFailuresAreForgotten(t *testing.T) {
 		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: cluster}); err != nil {
 			t.Fatal(err)
 		}
-		if n := len(r.failures.entries); n != want {
+		if n := r.failures.of.Len(); n != want {
 			t.Errorf("%d clusters are remembered, want %d: %s", n, want, why)
 		}
 	}

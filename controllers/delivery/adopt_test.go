@@ -325,19 +325,17 @@ func TestAdoptDropsTheChart(t *testing.T) {
 				"helm.toolkit.fluxcd.io/name": old.Name, "helm.toolkit.fluxcd.io/namespace": old.Namespace,
 			}}}
 			m := adoptFixture(t, old, chart)
-			failed := false
-			m.failing = func(what string) (error, bool) {
-				if fault && !failed && what == "delete *v1.HelmChart" {
-					failed = true
-					return errors.New("a fault"), false
+			deleted := m.onWrite("delete *v1.HelmChart", func() error {
+				if fault {
+					return errors.New("a fault")
 				}
-				return nil, false
-			}
+				return nil
+			})
 			m.settle()
 			m.settle()
 			m.wantReady("app")
-			if reread(m, chart) != nil || failed != fault {
-				t.Errorf("the chart is still there: %t; a write has failed: %t", reread(m, chart) != nil, failed)
+			if reread(m, chart) != nil || !*deleted {
+				t.Errorf("the chart is still there: %t; it was to be deleted: %t", reread(m, chart) != nil, *deleted)
 			}
 		})
 	}

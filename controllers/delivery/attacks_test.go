@@ -173,8 +173,7 @@ func forgedRelease(namespace, set, addon string, spec helmv2.HelmReleaseSpec) *h
 
 // TestForgedFluxObject: the hub ignores a Flux object with its labels in a namespace out of reach.
 func TestForgedFluxObject(t *testing.T) {
-	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
-	m.settle()
+	m := newDeliveredFixture(t, releaseAddon("app"))
 	o := forgedRelease("tenant", testSet, "app", m.release("app").Spec)
 	o.Annotations[hubv1.ClusterUIDAnnotation] = "another"
 	m.create(o)
@@ -316,8 +315,7 @@ func TestObjectOfAnotherCluster(t *testing.T) {
 func TestPlatformWaitsForNoTenantsSuccessor(t *testing.T) {
 	falco := map[string]any{"releaseName": "falco", "targetNamespace": "falco", "storageNamespace": "falco"}
 	tenants := tenantSet("mine", dependsOn(releaseAddon("his", falco), "never"), kustomizationAddon("never"))
-	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("falco"))...)
-	m.settle()
+	m := newDeliveredFixture(t, releaseAddon("falco"))
 	m.create(tenants...)
 	m.busy = true
 	m.settle()
@@ -333,8 +331,7 @@ func TestPlatformWaitsForNoTenantsSuccessor(t *testing.T) {
 // TestForgedSuccessorHidesNoOrphan: status.orphans lists what the platform's set orphans on a tenant's cluster, also if the tenant has a
 // suspended object of the hub's name in his namespace with the same release.
 func TestForgedSuccessorHidesNoOrphan(t *testing.T) {
-	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
-	m.settle()
+	m := newDeliveredFixture(t, releaseAddon("app"))
 	hr := forgedRelease(testCluster.Namespace, testSet, "evil", m.release("app").Spec)
 	hr.Finalizers, hr.Spec.Suspend = []string{"evil/x"}, true
 	m.create(hr)

@@ -16,9 +16,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -27,7 +25,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/guard"
-	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/plan"
 )
 
@@ -117,8 +114,7 @@ func TestCrashWhileMakingAnObjectAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			untold := 0
 			eachCrash(t, func() *fixture {
-				m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("old"), releaseAddon("other"))...)
-				m.settle()
+				m := newDeliveredFixture(t, releaseAddon("old"), releaseAddon("other"))
 				m.next("2", releaseAddon("app", map[string]any{"movedFrom": []any{map[string]any{"name": "old"}}}), releaseAddon("other"))
 				m.settle()
 				m.next("3", releaseAddon("app"), releaseAddon("other"))
@@ -187,8 +183,7 @@ func TestResumedRightBeforeItIsDeleted(t *testing.T) {
 	}
 	for name, start := range map[string]func(t *testing.T) (m *fixture, object client.Object){
 		"ItsAddonsStay": func(t *testing.T) (*fixture, client.Object) {
-			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
-			m.settle()
+			m := newDeliveredFixture(t, releaseAddon("app"))
 			m.editSet(func(s *hubv1.AddonSet) { s.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan })
 			m.withdraw(testSet)
 			return m, m.object("app")
@@ -205,18 +200,14 @@ func TestResumedRightBeforeItIsDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, object := start(t)
-			resumed := false
-			m.failing = func(what string) (error, bool) {
-				if what == "delete *v2.HelmRelease" && !resumed {
-					resumed = true
-					edit(m, object.GetNamespace(), object.GetName(), &helmv2.HelmRelease{}, func(hr *helmv2.HelmRelease) { hr.Spec.Suspend = false })
-				}
-				return nil, true
-			}
+			resumed := m.onWrite("delete *v2.HelmRelease", func() error {
+				edit(m, object.GetNamespace(), object.GetName(), &helmv2.HelmRelease{}, func(hr *helmv2.HelmRelease) { hr.Spec.Suspend = false })
+				return nil
+			})
 			m.settle()
 			m.settle()
-			if !resumed || len(m.uninstalled) > 0 || len(m.released) != 1 {
-				t.Errorf("resumed %t, uninstalled %v, orphaned %v", resumed, m.uninstalled, m.released)
+			if !*resumed || len(m.uninstalled) > 0 || len(m.released) != 1 {
+				t.Errorf("resumed %t, uninstalled %v, orphaned %v", *resumed, m.uninstalled, m.released)
 			}
 		})
 	}
@@ -230,22 +221,16 @@ func TestSuspendedBeforeItIsDeleted(t *testing.T) {
 			k := plan.Key{Kind: kind, Namespace: "flux-system", Name: "one"}
 			obj := observed.NewObject(k)
 			obj.SetUID("this")
-			api := fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(obj).WithInterceptorFuncs(interceptor.Funcs{
-				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
-					return errors.New("the API server is away")
-				},
-			}).Build()
-			r := &Reconciler{Client: api, Live: api, Clock: clock.NewFakePassiveClock(time.Now())}
-			c := passOf(&observed.Cluster{Objects: map[plan.Key]*observed.Object{k: {UID: "this", Version: obj.GetResourceVersion(),
-				Observed: plan.Observed{Key: k}}}})
-			if err := r.remove(t.Context(), c, plan.Step{Key: k, Verb: verb}, "all of it"); err == nil {
+			m := newFixture(t, obj)
+			m.onWrite("delete ", func() error { return errors.New("the API server is away") })
+			seen := &observed.Object{UID: "this", Version: reread(m, obj).GetResourceVersion(), Observed: plan.Observed{Key: k}}
+			c := passOf(&observed.Cluster{Objects: map[plan.Key]*observed.Object{k: seen}})
+			if err := m.r.remove(t.Context(), c, plan.Step{Key: k, Verb: verb}, "all of it"); err == nil {
 				t.Fatal("it was deleted")
 			}
-			if err := api.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
-				t.Fatal(err)
-			}
-			if why := obj.GetAnnotations()[hubv1.SuspendedAnnotation]; why != hubv1.TakenOverSuspension || !fluxstate.Of(obj).Suspended {
-				t.Errorf("%s of a %s: suspended %t, since %q", verb, kind, fluxstate.Of(obj).Suspended, why)
+			is := fluxstate.Of(reread(m, obj)).Suspended
+			if why := reread(m, obj).GetAnnotations()[hubv1.SuspendedAnnotation]; why != hubv1.TakenOverSuspension || !is {
+				t.Errorf("%s of a %s: suspended %t, since %q", verb, kind, is, why)
 			}
 		}
 	}
@@ -260,8 +245,7 @@ func TestObjectMadeAgainIsReady(t *testing.T) {
 		"AfterARestart":  func(m *fixture) { m.restart() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
-			m.settle()
+			m := newDeliveredFixture(t, releaseAddon("app"))
 			m.editDelivery(testSet, func(d *hubv1.AddonDelivery) { d.Status.Addons[0].AppliedGeneration = 3 })
 			change(m)
 			m.settle()
@@ -292,8 +276,7 @@ func TestDependencyIsReadyAfterARestart(t *testing.T) {
 	for name, fails := range map[string]bool{"Alone": false, "BesideOneThatFails": true} {
 		t.Run(name, func(t *testing.T) {
 			after := dependsOn(kustomizationAddon("policies"), "hello")
-			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("hello"), after, releaseAddon("other"))...)
-			m.settle()
+			m := newDeliveredFixture(t, releaseAddon("hello"), after, releaseAddon("other"))
 			m.next("2", releaseAddon("hello", map[string]any{"values": map[string]any{"a": 1}}),
 				dependsOn(kustomizationAddon("policies", map[string]any{"path": "./next"}), "hello"), releaseAddon("other"))
 			m.must(m.reconcile()) // the hub writes hello, and its status waits for more progress
@@ -320,8 +303,7 @@ func TestDependencyIsReadyAfterARestart(t *testing.T) {
 // TestCacheBehindItsOwnWrites: the hub decides nothing by a cache that does not show yet what the hub has written. The hub looks again
 // soon, but waits no longer than a while.
 func TestCacheBehindItsOwnWrites(t *testing.T) {
-	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
-	m.settle()
+	m := newDeliveredFixture(t, releaseAddon("app"))
 	m.next("2", releaseAddon("app"), releaseAddon("other"))
 	written := m.delivery(testSet)
 	written.ResourceVersion = "999999" // the cache has an older one
@@ -339,8 +321,7 @@ func TestCacheBehindItsOwnWrites(t *testing.T) {
 // TestCacheShowsAnObjectThatIsGone: the cache still shows a Flux object that is gone, and that is to be changed. The hub's update makes no
 // new object.
 func TestCacheShowsAnObjectThatIsGone(t *testing.T) {
-	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
-	m.settle()
+	m := newDeliveredFixture(t, releaseAddon("app"))
 	shown := m.release("app")
 	m.strip(shown.DeepCopy())
 	shown.UID, shown.Generation = "was", shown.Generation+1 // a user has edited it

@@ -5,12 +5,10 @@ package delivery
 import (
 	"context"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,8 +24,7 @@ import (
 
 // TestDelivery: a set arrives, is Ready, costs nothing more, and leaves.
 func TestDelivery(t *testing.T) {
-	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"), kustomizationAddon("git"))...)
-	m.settle()
+	m := newDeliveredFixture(t, releaseAddon("app"), kustomizationAddon("git"))
 	m.wantReady("app")
 	m.wantReady("git")
 	m.wantNoWrites()
@@ -82,8 +79,7 @@ func TestDeliveryDeletedByHand(t *testing.T) {
 // TestUnwantedDeliveryDeletedByHand: without a delivery the hub would never remove what is there. So the delivery stays until its set
 // withdraws it.
 func TestUnwantedDeliveryDeletedByHand(t *testing.T) {
-	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
-	m.settle()
+	m := newDeliveredFixture(t, releaseAddon("app"))
 	m.deselect()
 	m.delete(testSet)
 	m.settle()
@@ -100,8 +96,7 @@ func TestUnwantedDeliveryDeletedByHand(t *testing.T) {
 
 // TestDeliveryOfAGoneSetDeletedByHand: the set is gone with its finalizer taken off. The add-ons stay, and are listed as orphans.
 func TestDeliveryOfAGoneSetDeletedByHand(t *testing.T) {
-	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
-	m.settle()
+	m := newDeliveredFixture(t, releaseAddon("app"))
 	m.deleteObject(&hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: testSet}})
 	m.settle()
 	if d := m.delivery(testSet); d == nil || m.object("app") == nil || status.Reason(d, hubv1.ReadyCondition) != hubv1.AddonSetNotFoundReason {
@@ -117,8 +112,7 @@ func TestDeliveryOfAGoneSetDeletedByHand(t *testing.T) {
 // TestDeliveryOfAStalledSetDeletedByHand: while the set is Stalled, its controller does not make the delivery again, so the delivery stays.
 // A mended set is an event, and the delivery goes: until then its cluster would get no new revision.
 func TestDeliveryOfAStalledSetDeletedByHand(t *testing.T) {
-	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
-	m.settle()
+	m := newDeliveredFixture(t, releaseAddon("app"))
 	stalled := func(is metav1.ConditionStatus) *hubv1.AddonSet {
 		set := &hubv1.AddonSet{}
 		edit(m, "flux-system", testSet, set, func(s *hubv1.AddonSet) {
@@ -154,21 +148,16 @@ func TestDeliveryWithdrawnDuringAReconcile(t *testing.T) {
 		"DeletedByHand": func(m *fixture) { m.delete(testSet) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
-			m.settle()
+			m := newDeliveredFixture(t, releaseAddon("app"))
 			m.pause(true) // nothing is uninstalled, and the status has something to say
 			first(m)
-			withdrawn := false
-			m.failing = func(what string) (error, bool) {
-				if what == "patch status of *v1alpha1.AddonDelivery" && !withdrawn {
-					withdrawn = true
-					m.withdraw(testSet)
-				}
-				return nil, false
-			}
+			withdrawn := m.onWrite("patch status of *v1alpha1.AddonDelivery", func() error {
+				m.withdraw(testSet)
+				return nil
+			})
 			m.settle()
-			if !withdrawn || m.delivery(testSet) == nil || m.object("app") == nil {
-				t.Fatalf("withdrawn: %t; the delivery is gone: %t; its object: %v", withdrawn, m.delivery(testSet) == nil, m.object("app"))
+			if !*withdrawn || m.delivery(testSet) == nil || m.object("app") == nil {
+				t.Fatalf("withdrawn: %t; the delivery is gone: %t; its object: %v", *withdrawn, m.delivery(testSet) == nil, m.object("app"))
 			}
 			m.pause(false)
 			m.settle()
@@ -194,8 +183,7 @@ func (m *fixture) makeAnother() {
 func TestAnswerIsOfAnotherDelivery(t *testing.T) {
 	for name, uninstalled := range map[string]int{"something is left": 0, "nothing is left": 1} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
-			m.settle()
+			m := newDeliveredFixture(t, releaseAddon("app"))
 			m.withdraw(testSet)
 			m.failing = func(what string) (error, bool) {
 				if what == "patch status of *v1alpha1.AddonDelivery" && len(m.uninstalled) == uninstalled {
@@ -258,30 +246,24 @@ func TestDeletedDeliveryThatIsWrittenAllTheTime(t *testing.T) {
 // TestDeliveriesAreForgotten: a user deletes a delivery, its set and its objects, and takes the finalizers off. The hub remembers nothing
 // of them, while the cluster has other deliveries, and when it has none.
 func TestDeliveriesAreForgotten(t *testing.T) {
-	objects := append(addonsOf(testSet, "1", releaseAddon("app")), addonsOf("more", "1", releaseAddon("other"))...)
-	m := newServedFixture(t, append(objects, deliveredTo(testCluster, "more", "1"))...)
+	m := newServedFixture(t, append(addonsOf(testSet, "1", releaseAddon("app")), delivered("more", releaseAddon("other"))...)...)
 	changes := observed.FluxChanges(&m.r.sightings, &m.r.ledger)
 	m.settle()
-	for left, set := range []string{testSet, "more"} {
-		addon := map[string]string{testSet: "app", "more": "other"}[set]
-		o, d := m.object(addon), m.delivery(set)
+	for i, gone := range []struct{ set, addon string }{{testSet, "app"}, {"more", "other"}} {
+		left := 1 - i
+		o, d := m.object(gone.addon), m.delivery(gone.set)
 		of := client.ObjectKeyFromObject(d)
 		m.r.waiting.For(of, true, time.Minute, m.clock.Now())
-		m.must(m.api.Delete(t.Context(), &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: set}}))
-		edit(m, o.GetNamespace(), o.GetName(), &helmv2.HelmRelease{}, func(o *helmv2.HelmRelease) { o.Finalizers = nil })
-		edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Finalizers = nil })
-		m.must(m.api.Delete(t.Context(), o))
+		m.deleteObject(&hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: gone.set}})
+		m.strip(o)
 		changes.Delete(event.DeleteEvent{Object: o})
-		m.must(m.api.Delete(t.Context(), d))
+		m.strip(d)
 		m.must(m.reconcile())
-		if n := m.r.memory.Kept(); n != 1-left {
-			t.Errorf("%d renderings are remembered of %d deliveries", n, 1-left)
+		if renderings, objects := m.r.memory.Kept(), len(m.r.ledger.Entries); renderings != left || objects != left {
+			t.Errorf("%d renderings and %d objects are remembered of %d deliveries", renderings, objects, left)
 		}
 		if m.r.waiting.For(of, true, time.Minute, m.clock.Now().Add(time.Second)) != time.Minute {
 			t.Error("since when its status waits is remembered")
-		}
-		if n := len(m.r.ledger.Entries); n != 1-left {
-			t.Errorf("%d objects are remembered of %d", n, 1-left)
 		}
 	}
 }
@@ -290,16 +272,20 @@ func TestDeliveriesAreForgotten(t *testing.T) {
 // already.
 func TestTwoRegistrationsOfOneCluster(t *testing.T) {
 	one, two := testCluster, types.NamespacedName{Namespace: "fleet", Name: "two"}
-	is := func(m *fixture, cluster types.NamespacedName, change func(*hubv1.ClusterRegistration)) {
+	changes := func(m *fixture, cluster types.NamespacedName, change func(*hubv1.ClusterRegistration)) {
 		edit(m, cluster.Namespace, cluster.Name, &hubv1.ClusterRegistration{}, change)
-		m.settle(one, two)
 	}
-	of := func(uid string, holder *types.NamespacedName) func(*hubv1.ClusterRegistration) {
+	// of says that a registration is of a cluster, which another registration may have.
+	of := func(uid types.UID, holder *types.NamespacedName) func(*hubv1.ClusterRegistration) {
 		return func(r *hubv1.ClusterRegistration) {
-			r.Status.ClusterUID, r.Status.DuplicateOf = types.UID(uid), nil
-			if holder != nil {
+			if r.Status.ClusterUID, r.Status.DuplicateOf = uid, nil; holder != nil {
 				r.Status.DuplicateOf = &hubv1.RegistrationReference{Namespace: holder.Namespace, Name: holder.Name}
 			}
+		}
+	}
+	says := func(condition, reason string) func(*hubv1.ClusterRegistration) {
+		return func(r *hubv1.ClusterRegistration) {
+			status.Set(r, condition, metav1.ConditionTrue, reason, "said", moment)
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -310,58 +296,54 @@ func TestTwoRegistrationsOfOneCluster(t *testing.T) {
 	}{
 		"TheFirst":    {uid: "c1", one: 2},
 		"TwoClusters": {uid: "c2", one: 2, two: 2},
-		"LedThere":    {uid: "c2", with: func(m *fixture) { is(m, two, of("c1", &one)) }, one: 2, orphaned: 2},
-		"LedAway":     {uid: "c1", with: func(m *fixture) { is(m, one, of("c3", nil)); is(m, two, of("c1", nil)) }, one: 2, two: 2, orphaned: 2},
+		"LedThere":    {uid: "c2", with: func(m *fixture) { changes(m, two, of("c1", &one)) }, one: 2, orphaned: 2},
+		"LedAway": {uid: "c1", with: func(m *fixture) {
+			changes(m, one, of("c3", nil))
+			m.settle(one, two)
+			changes(m, two, of("c1", nil))
+		}, one: 2, two: 2, orphaned: 2},
 		"PausedMeantime": {uid: "c2", with: func(m *fixture) {
-			is(m, two, func(r *hubv1.ClusterRegistration) {
-				status.Set(r, hubv1.SuspendedCondition, metav1.ConditionTrue, hubv1.PausedReason, "paused", moment)
-			})
-			edit(m, two.Namespace, two.Name, &hubv1.ClusterRegistration{}, of("c2", nil))
-			edit(m, two.Namespace, two.Name, &hubv1.ClusterRegistration{}, of("c2", &one))
+			changes(m, two, says(hubv1.SuspendedCondition, hubv1.PausedReason))
+			m.settle(one, two)
+			changes(m, two, of("c2", &one))
 			m.settle(two)
 		}, one: 2, two: 2},
-		"Deselected": {uid: "c1", with: func(m *fixture) { m.withdraw(testSet); m.settle(one, two) }, uninstalled: 2},
+		"Deselected": {uid: "c1", with: func(m *fixture) { m.withdraw(testSet) }, uninstalled: 2},
 		"ItLeaves": {uid: "c1", with: func(m *fixture) {
-			is(m, one, func(r *hubv1.ClusterRegistration) { r.Finalizers = []string{hubv1.RegistrationFinalizer} })
+			changes(m, one, func(r *hubv1.ClusterRegistration) { r.Finalizers = []string{hubv1.RegistrationFinalizer} })
 			m.deleteObject(&hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: one.Namespace, Name: one.Name}})
-			is(m, one, func(r *hubv1.ClusterRegistration) {
-				status.Set(r, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.SameClusterReason,
-					"ClusterRegistration fleet/two of the same cluster stays", moment)
-			})
+			changes(m, one, says(hubv1.UnregisteringCondition, hubv1.SameClusterReason))
+			m.settle(one, two)
 			m.withdraw(testSet)
 			m.settle(one, two)
-			is(m, two, of("c1", nil))
+			changes(m, two, of("c1", nil))
 		}, two: 2, orphaned: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newFixture(t, append(addonsOf(testSet, "1", releaseAddon("app"), kustomizationAddon("git")),
-				registered(one, "c1"), kubeconfigSecret(one, "t0"), deliveredTo(one, testSet, "1"),
+			m := newServedFixture(t, append(addonsOf(testSet, "1", releaseAddon("app"), kustomizationAddon("git")),
 				registered(two, tc.uid), kubeconfigSecret(two, "t0"), deliveredTo(two, testSet, "1"))...)
 			if tc.uid == "c1" {
-				edit(m, two.Namespace, two.Name, &hubv1.ClusterRegistration{}, of("c1", &one))
+				changes(m, two, of("c1", &one))
 			}
 			m.settle(one, two)
 			if tc.with != nil {
 				tc.with(m)
+				m.settle(one, two)
 			}
-			count := func(cluster types.NamespacedName) (n int) {
-				for _, o := range m.objects() {
-					if o.GetAnnotations()[hubv1.RegistrationAnnotation] == cluster.String() {
-						n++
-					}
-				}
-				return n
+			has := map[string]int{}
+			for _, o := range m.objects() {
+				has[o.GetAnnotations()[hubv1.RegistrationAnnotation]]++
 			}
-			if count(one) != tc.one || count(two) != tc.two || len(m.uninstalled) != tc.uninstalled || len(m.released) != tc.orphaned {
-				t.Errorf("one has %d, two %d; uninstalled %v, orphaned %v", count(one), count(two), m.uninstalled, m.released)
+			if has["fleet/one"] != tc.one || has["fleet/two"] != tc.two || len(m.uninstalled) != tc.uninstalled || len(m.released) != tc.orphaned {
+				t.Errorf("there are %v; uninstalled %v, orphaned %v", has, m.uninstalled, m.released)
 			}
-			if d := find(m, "flux-system", identity.Delivery(testSet, two), &hubv1.AddonDelivery{}); tc.two == 0 && tc.one > 0 &&
-				(status.IsTrue(d, hubv1.ReadyCondition) || status.Reason(d, hubv1.ReadyCondition) != hubv1.DuplicateReason ||
-					!strings.Contains(status.Find(d, hubv1.ReadyCondition).Message, "fleet/one")) {
-				t.Errorf("the delivery of two says %+v", d.Status.Conditions)
+			if len(m.told) != tc.orphaned {
+				t.Errorf("told as left: %v", m.told)
 			}
-			if told := slices.Clone(m.told); len(told) != tc.orphaned {
-				t.Errorf("told as left: %v", told)
+			c := status.Find(find(m, "flux-system", identity.Delivery(testSet, two), &hubv1.AddonDelivery{}), hubv1.ReadyCondition)
+			refused := c.Status != metav1.ConditionTrue && c.Reason == hubv1.DuplicateReason && strings.Contains(c.Message, "fleet/one")
+			if tc.two == 0 && tc.one > 0 && !refused {
+				t.Errorf("the delivery of two says %+v", c)
 			}
 		})
 	}

@@ -107,19 +107,12 @@ func TestDocumentChangesBeforeItIsWritten(t *testing.T) {
 	m := newServedFixture(t, append(addonsOf(testSet, "1", manifestsFrom("doc")), document("doc", "before"))...)
 	m.settle()
 	m.strip(m.object("reading"))
-	between := false
-	m.failing = func(what string) (error, bool) {
-		if strings.HasPrefix(what, "apply ") {
-			between, m.failing = true, nil
-			m.write("between")
-		}
-		return nil, false
-	}
-	if err := m.reconcile(); err != nil {
-		t.Log(err)
-	}
-	if !between {
-		t.Fatal("the object was not made")
+	between := m.onWrite("apply ", func() error {
+		m.write("between")
+		return nil
+	})
+	if err := m.reconcile(); !*between {
+		t.Fatalf("the object was not made: %v", err)
 	}
 	m.write("before")
 	m.settle()

@@ -98,6 +98,13 @@ func newServedFixture(t *testing.T, objects ...client.Object) *fixture {
 		registered(testCluster, "c1"), kubeconfigSecret(testCluster, "t0"), deliveredTo(testCluster, testSet, "1"))...)
 }
 
+// newDeliveredFixture is newServedFixture with testSet of these add-ons, which have been delivered to testCluster.
+func newDeliveredFixture(t *testing.T, addons ...map[string]any) *fixture {
+	m := newServedFixture(t, addonsOf(testSet, "1", addons...)...)
+	m.settle() // as its first look
+	return m
+}
+
 // interceptors count the writes of the hub, and fail them as told.
 func (m *fixture) interceptors() interceptor.Funcs {
 	write := func(what string, do func() error) error {
@@ -142,6 +149,19 @@ func (m *fixture) interceptors() interceptor.Funcs {
 			})
 		},
 	}
+}
+
+// onWrite does something at the first write of a kind. What that returns is the API server's answer, if it is an error.
+func (m *fixture) onWrite(kind string, do func() error) (done *bool) {
+	done = new(bool)
+	m.failing = func(what string) (error, bool) {
+		if *done || !strings.HasPrefix(what, kind) {
+			return nil, false
+		}
+		*done = true
+		return do(), false
+	}
+	return done
 }
 
 // restart makes a hub that remembers nothing.

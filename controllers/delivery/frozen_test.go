@@ -22,8 +22,7 @@ import (
 // newFrozenFixture is a fixture with a set on a cluster, delivered by a hub of the epoch before.
 func newFrozenFixture(t *testing.T) *fixture {
 	t.Helper()
-	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"), kustomizationAddon("git"))...)
-	m.settle()
+	m := newDeliveredFixture(t, releaseAddon("app"), kustomizationAddon("git"))
 	m.older(find(m, "flux-system", revisionOf(testSet, "1"), &appsv1.ControllerRevision{}))
 	m.restart()
 	m.settle()
@@ -195,8 +194,7 @@ func TestFrozenLeaves(t *testing.T) {
 
 // TestPausedIsNotFrozen: what a pause holds back has not been written, and does not count as written when the hub is upgraded meanwhile.
 func TestPausedIsNotFrozen(t *testing.T) {
-	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
-	m.settle()
+	m := newDeliveredFixture(t, releaseAddon("app"))
 	m.pause(true)
 	m.settle()
 	m.next("2", releaseAddon("app", map[string]any{"releaseName": "again"}))

@@ -49,8 +49,7 @@ func TestKubeconfigCopyThatIsBeingDeleted(t *testing.T) {
 		"HeldByAUserOnly": {[]string{theirs}, []string{theirs}}, // the API server would refuse to have the hub's finalizer back
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
-			m.settle()
+			m := newDeliveredFixture(t, releaseAddon("app"))
 			edit(m, "flux-system", m.kubeconfig().Name, &corev1.Secret{}, func(s *corev1.Secret) { s.Finalizers = tc.finalizers })
 			m.deleteObject(m.kubeconfig())
 			m.settle()
@@ -111,8 +110,7 @@ func TestKubeconfigCopyOfAReplacedCluster(t *testing.T) {
 // TestKubeconfigCopyGoesOnce: the kubeconfig copy goes with the last object that Flux works on. The hub does not make it again for an
 // object that has gone and that the cache still has.
 func TestKubeconfigCopyGoesOnce(t *testing.T) {
-	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
-	m.settle()
+	m := newDeliveredFixture(t, releaseAddon("app"))
 	m.withdraw(testSet)
 	seen, err := m.r.reader().Gather(t.Context(), testCluster)
 	m.must(err)
@@ -128,31 +126,24 @@ func TestKubeconfigCopyGoesOnce(t *testing.T) {
 
 // TestKubeconfigCopyChangesWake: the controller looks at a kubeconfig copy that a user edits or deletes, and at no other Secret.
 func TestKubeconfigCopyChangesWake(t *testing.T) {
-	secret := func(change func(*metav1.PartialObjectMetadata)) client.Object {
-		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-			Labels: map[string]string{hubv1.CopyLabel: "true"}, Annotations: map[string]string{hubv1.FingerprintAnnotation: "a"},
-		}}
-		if change != nil {
-			change(o)
-		}
-		return o
-	}
+	deleted := func(o *metav1.PartialObjectMetadata) { o.DeletionTimestamp = &metav1.Time{Time: moment} }
 	for name, tc := range map[string]struct {
 		change func(*metav1.PartialObjectMetadata)
 		want   bool
 	}{
-		"Same":    {nil, false},
+		"Same":    {func(*metav1.PartialObjectMetadata) {}, false},
 		"Edited":  {func(o *metav1.PartialObjectMetadata) { o.Annotations = nil }, true},
-		"Deleted": {func(o *metav1.PartialObjectMetadata) { o.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, true},
-		"NoCopy": {func(o *metav1.PartialObjectMetadata) {
-			o.Labels, o.DeletionTimestamp = nil, &metav1.Time{Time: time.Now()}
-		}, false},
+		"Deleted": {deleted, true},
+		"NoCopy":  {func(o *metav1.PartialObjectMetadata) { o.Labels = nil; deleted(o) }, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if got := copyChanges().Update(event.UpdateEvent{ObjectOld: secret(nil), ObjectNew: secret(tc.change)}); got != tc.want {
-				t.Errorf("it is looked at: %t", got)
-			}
-		})
+		before := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Labels: map[string]string{hubv1.CopyLabel: "true"}, Annotations: map[string]string{hubv1.FingerprintAnnotation: "a"},
+		}}
+		after := before.DeepCopy()
+		tc.change(after)
+		if got := copyChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != tc.want {
+			t.Errorf("%s: it is looked at: %t", name, got)
+		}
 	}
 }
 
@@ -161,8 +152,7 @@ func TestKubeconfigCopyChangesWake(t *testing.T) {
 func TestKubeconfigCopyWithoutARegistration(t *testing.T) {
 	for name, objectStays := range map[string]bool{"NothingIsLeft": false, "AFluxObjectIsLeft": true} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
-			m.settle()
+			m := newDeliveredFixture(t, releaseAddon("app"))
 			gone := []client.Object{m.delivery(testSet), find(m, testCluster.Namespace, testCluster.Name, &hubv1.ClusterRegistration{})}
 			if !objectStays {
 				gone = append(gone, m.objects()...)
@@ -181,8 +171,7 @@ func TestKubeconfigCopyWithoutARegistration(t *testing.T) {
 // TestKubeconfigCopyWithoutADelivery: a kubeconfig copy goes from a namespace in which no delivery is left, also if there is one in another
 // namespace. A Team's copy stays beside others: the tokens controller, which has made it, decides.
 func TestKubeconfigCopyWithoutADelivery(t *testing.T) {
-	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
-	m.settle()
+	m := newDeliveredFixture(t, releaseAddon("app"))
 	for namespace, kind := range map[string]string{testCluster.Namespace: "true", teamNamespace: identity.TeamCopy} {
 		left := m.kubeconfig()
 		left.Namespace, left.UID, left.ResourceVersion, left.Labels[hubv1.CopyLabel] = namespace, "", "", kind

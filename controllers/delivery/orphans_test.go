@@ -12,19 +12,15 @@ import (
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
-	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/teardown"
@@ -44,15 +40,15 @@ func leaving(addons ...hubv1.AddonStatus) *delivery {
 func TestGone(t *testing.T) {
 	orphan := hubv1.AddonStatus{Name: "a", State: hubv1.AddonOrphaned}
 	for name, tc := range map[string]struct {
-		addons []hubv1.AddonStatus
-		want   bool
+		delivery *delivery
+		want     bool
 	}{
-		"Nothing":      {want: true},
-		"Orphans":      {addons: []hubv1.AddonStatus{orphan}, want: true},
-		"OneIsLeft":    {addons: []hubv1.AddonStatus{orphan, {Name: "b", State: hubv1.AddonPaused}}},
-		"OneIsLeaving": {addons: []hubv1.AddonStatus{{Name: "b", State: hubv1.AddonRemoving}}},
+		"Nothing":      {leaving(), true},
+		"Orphans":      {leaving(orphan), true},
+		"OneIsLeft":    {leaving(orphan, hubv1.AddonStatus{Name: "b", State: hubv1.AddonPaused}), false},
+		"OneIsLeaving": {leaving(hubv1.AddonStatus{Name: "b", State: hubv1.AddonRemoving}), false},
 	} {
-		if got := gone(leaving(tc.addons...)); got != tc.want {
+		if got := gone(tc.delivery); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -151,8 +147,7 @@ func TestDeliveryWaitsUntilOrphansAreListed(t *testing.T) {
 // TestOriginLost: what leaves since the Secret of its cluster did not come back is orphaned when the guard has let its delivery go, and is
 // listed.
 func TestOriginLost(t *testing.T) {
-	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"), kustomizationAddon("git"))...)
-	m.settle()
+	m := newDeliveredFixture(t, releaseAddon("app"), kustomizationAddon("git"))
 	m.editRegistration(func(reg *hubv1.ClusterRegistration) {
 		apimeta.SetStatusCondition(&reg.Status.Conditions,
 			metav1.Condition{Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: hubv1.OriginLostReason,
@@ -308,76 +303,57 @@ func TestWaitsForTheFirstTry(t *testing.T) {
 // TestOrphanSaysWhatFluxHasBegun: a worker of Flux that had begun to uninstall when the cluster stopped answering may go on after the
 // object is orphaned.
 func TestOrphanSaysWhatFluxHasBegun(t *testing.T) {
-	for name, tc := range map[string]struct {
-		deleting, begun bool
-	}{
-		"OrphanedAtOnce":      {},
-		"WasBeingUninstalled": {deleting: true, begun: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			api := fake.NewClientBuilder().WithScheme(hubscheme.New()).Build()
-			k := plan.Key{Kind: fluxspec.KustomizationKind, Namespace: "flux-system", Name: "one"}
-			o := &observed.Object{Observed: plan.Observed{Key: k, Deleting: tc.deleting}}
-			r := &Reconciler{Client: api, Live: api}
-			got, err := r.left(t.Context(), passOf(&observed.Cluster{Objects: map[plan.Key]*observed.Object{k: o}}),
-				plan.Step{Key: k, Verb: plan.Orphan, Reason: "the cluster is gone"})
-			if err != nil || strings.Contains(got, "Flux had begun to uninstall it") != tc.begun {
-				t.Errorf("got %q, %v; want it to say what Flux has begun: %t", got, err, tc.begun)
-			}
-		})
+	k := plan.Key{Kind: fluxspec.KustomizationKind, Namespace: "flux-system", Name: "one"}
+	for _, begun := range []bool{false, true} {
+		m, o := newFixture(t), &observed.Object{Observed: plan.Observed{Key: k, Deleting: begun}}
+		c := passOf(&observed.Cluster{Objects: map[plan.Key]*observed.Object{k: o}})
+		got, err := m.r.left(t.Context(), c, plan.Step{Key: k, Verb: plan.Orphan, Reason: "the cluster is gone"})
+		if err != nil || strings.Contains(got, "Flux had begun to uninstall it") != begun {
+			t.Errorf("got %q, %v; want it to say what Flux has begun: %t", got, err, begun)
+		}
 	}
 }
 
 // TestFinalizerOfAnOrphan: an orphan does not wait for a worker of Flux that hangs. What is uninstalled does.
 func TestFinalizerOfAnOrphan(t *testing.T) {
-	scheme := hubscheme.New()
-	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	const theirs = "example.org/theirs"
 	for name, tc := range map[string]struct {
-		verb       plan.Verb
-		since      time.Duration // since its deletion
-		finalizers []string
-		another    bool // an object of that name that was made later
-		gone       bool
-		left       []string
-		again      time.Duration
+		verb    plan.Verb
+		since   time.Duration // since its deletion
+		more    []string      // finalizers, besides Flux's
+		another bool          // an object of that name that was made later
+		left    []string
+		again   time.Duration
 	}{
-		"Stuck": {verb: plan.Orphan, since: time.Minute, finalizers: []string{fluxFinalizer}, gone: true},
-		"JustDeleted": {verb: plan.Orphan, since: 3 * time.Second, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer},
-			again: 7 * time.Second},
-		"SomebodyElse's": {verb: plan.Orphan, since: time.Minute, finalizers: []string{fluxFinalizer, "example.org/theirs"},
-			left: []string{"example.org/theirs"}},
-		"Uninstall": {verb: plan.Uninstall, since: time.Hour, finalizers: []string{fluxFinalizer}, left: []string{fluxFinalizer}},
-		"HandOver":  {verb: plan.HandOver, since: time.Hour, finalizers: []string{fluxFinalizer}, gone: true},
-		"AnotherOne": {verb: plan.Orphan, since: time.Minute, another: true, finalizers: []string{fluxFinalizer},
-			left: []string{fluxFinalizer}},
+		"Stuck":       {verb: plan.Orphan, since: time.Minute},
+		"JustDeleted": {verb: plan.Orphan, since: 3 * time.Second, left: []string{fluxFinalizer}, again: 7 * time.Second},
+		"AUsersToo":   {verb: plan.Orphan, since: time.Minute, more: []string{theirs}, left: []string{theirs}},
+		"Uninstall":   {verb: plan.Uninstall, since: time.Hour, left: []string{fluxFinalizer}},
+		"HandOver":    {verb: plan.HandOver, since: time.Hour},
+		"AnotherOne":  {verb: plan.Orphan, since: time.Minute, another: true, left: []string{fluxFinalizer}},
 	} {
 		for _, kind := range []string{fluxspec.HelmReleaseKind, fluxspec.KustomizationKind} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				k := plan.Key{Kind: kind, Namespace: "flux-system", Name: "one"}
-				deleted := metav1.NewTime(now.Add(-tc.since))
+				deleted := metav1.NewTime(moment.Add(-tc.since))
 				obj := observed.NewObject(k)
 				obj.SetUID("this")
-				obj.SetFinalizers(tc.finalizers)
+				obj.SetFinalizers(append(tc.more, fluxFinalizer))
 				obj.SetDeletionTimestamp(&deleted)
-				api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(obj).Build()
-				r := &Reconciler{Client: api, Live: api, Clock: clock.NewFakePassiveClock(now)}
+				m := newFixture(t, obj)
+				m.clock.SetTime(moment)
 				known := &observed.Object{UID: "this", Deleted: deleted.Time, Observed: plan.Observed{Key: k}}
 				if tc.another {
 					known.UID = "before"
 				}
 				c := passOf(&observed.Cluster{Objects: map[plan.Key]*observed.Object{k: known}})
-				if err := r.unfinalize(t.Context(), c, plan.Step{Key: k, Verb: tc.verb}); err != nil {
-					t.Fatal(err)
+				m.must(m.r.unfinalize(t.Context(), c, plan.Step{Key: k, Verb: tc.verb}))
+				var left []string
+				if o := reread(m, obj); o != nil {
+					left = o.GetFinalizers()
 				}
-				err := api.Get(t.Context(), client.ObjectKeyFromObject(obj), obj)
-				if tc.gone != apierrors.IsNotFound(err) {
-					t.Fatalf("got %v, want it gone: %t", err, tc.gone)
-				}
-				if !tc.gone && len(obj.GetFinalizers()) != len(tc.left) {
-					t.Errorf("finalizers %v, want %v", obj.GetFinalizers(), tc.left)
-				}
-				if c.Again != tc.again {
-					t.Errorf("looks again after %s, want %s", c.Again, tc.again)
+				if !slices.Equal(left, tc.left) || c.Again != tc.again {
+					t.Errorf("finalizers %v, want %v; looks again after %s, want %s", left, tc.left, c.Again, tc.again)
 				}
 			})
 		}

@@ -38,53 +38,46 @@ func refAddon(name string) map[string]any {
 // TestReinstallAsksTheGuard: an edit that makes Flux remove what runs, to install something else in its place, waits for the removal guard,
 // whatever it is an edit of.
 func TestReinstallAsksTheGuard(t *testing.T) {
-	inPlace := map[string]any{"upgrade": map[string]any{"chartNameChangeStrategy": "InPlaceUpdate"}}
-	kustomization := func() map[string]any { return kustomizationAddon("app") }
-	named := func(field, value string) map[string]any {
-		a := kustomization()
-		a["kustomization"].(map[string]any)[field] = value
-		return a
-	}
+	const reinstall, dropped = hubv1.ReinstallReason, hubv1.DroppedReason
+	chart := func(name string) map[string]any { return chartAddon(name, nil) }
+	with := func(key string, value any) map[string]any { return map[string]any{key: value} }
+	inPlace := with("upgrade", with("chartNameChangeStrategy", "InPlaceUpdate"))
+	kustomization := func(more ...map[string]any) map[string]any { return kustomizationAddon("app", more...) }
 	for name, tc := range map[string]struct {
 		from, to map[string]any
 		reason   string // empty if it is not asked for
 		says     string
 	}{
-		"another chart":           {chartAddon("old", nil), chartAddon("new", nil), hubv1.ReinstallReason, `release "app" of chart "old"`},
-		"another version":         {chartAddon("old", nil), chartAddon("old", map[string]any{"values": map[string]any{"a": "b"}}), "", ""},
-		"another chart, in place": {chartAddon("old", nil), chartAddon("new", inPlace), "", ""},
-		"another folder":          {gitAddon("./charts/old", nil), gitAddon("./charts/new", nil), "", ""},
-		"another chartRef":        {refAddon("old"), refAddon("new"), "", ""},
-		"a chart to a chartRef":   {chartAddon("old", nil), refAddon("new"), "", ""},
-		"a chartRef to another chart": {refAddon("old"), chartAddon("new", nil), hubv1.ReinstallReason,
-			`release "app" of chart "chart-of-old"`},
-		"a chart to manifests":         {chartAddon("old", nil), manifestsAddon(), hubv1.ReinstallReason, `release "app" of chart "ours"`},
-		"manifests to a chart":         {manifestsAddon(), chartAddon("new", nil), hubv1.ReinstallReason, `release "app" of chart "ours"`},
+		"another chart":                {chart("old"), chart("new"), reinstall, `release "app" of chart "old"`},
+		"another version":              {chart("old"), chartAddon("old", with("values", with("a", "b"))), "", ""},
+		"another chart, in place":      {chart("old"), chartAddon("new", inPlace), "", ""},
+		"another folder":               {gitAddon("./charts/old", nil), gitAddon("./charts/new", nil), "", ""},
+		"another chartRef":             {refAddon("old"), refAddon("new"), "", ""},
+		"a chart to a chartRef":        {chart("old"), refAddon("new"), "", ""},
+		"a chartRef to another chart":  {refAddon("old"), chart("new"), reinstall, `release "app" of chart "chart-of-old"`},
+		"a chart to manifests":         {chart("old"), manifestsAddon(), reinstall, `release "app" of chart "ours"`},
+		"manifests to a chart":         {manifestsAddon(), chart("new"), reinstall, `release "app" of chart "ours"`},
 		"manifests to a chartRef":      {manifestsAddon(), refAddon("new"), "", ""},
-		"a chart to a Kustomization":   {chartAddon("old", nil), kustomization(), hubv1.DroppedReason, ""},
-		"a Kustomization to a chart":   {kustomization(), chartAddon("new", nil), hubv1.DroppedReason, ""},
-		"manifests to a Kustomization": {manifestsAddon(), kustomization(), hubv1.DroppedReason, ""},
-		"a Kustomization to manifests": {kustomization(), manifestsAddon(), hubv1.DroppedReason, ""},
-		"another folder of manifests":  {kustomization(), named("path", "./other"), "", ""},
-		"another targetNamespace":      {kustomization(), named("targetNamespace", "other"), hubv1.ReinstallReason, `into namespace "other"`},
-		"another namePrefix":           {kustomization(), named("namePrefix", "x-"), hubv1.ReinstallReason, `with names "x-*"`},
-		"another nameSuffix": {named("nameSuffix", "-a"), named("nameSuffix", "-b"), hubv1.ReinstallReason,
+		"a chart to a Kustomization":   {chart("old"), kustomization(), dropped, ""},
+		"a Kustomization to a chart":   {kustomization(), chart("new"), dropped, ""},
+		"manifests to a Kustomization": {manifestsAddon(), kustomization(), dropped, ""},
+		"a Kustomization to manifests": {kustomization(), manifestsAddon(), dropped, ""},
+		"another folder of manifests":  {kustomization(), kustomization(with("path", "./other")), "", ""},
+		"another targetNamespace":      {kustomization(), kustomization(with("targetNamespace", "other")), reinstall, `into namespace "other"`},
+		"another namePrefix":           {kustomization(), kustomization(with("namePrefix", "x-")), reinstall, `with names "x-*"`},
+		"another nameSuffix": {kustomization(with("nameSuffix", "-a")), kustomization(with("nameSuffix", "-b")), reinstall,
 			`uninstall what it applies into the namespaces that its manifests name, with names "*-a"`},
-		"a chart to a chart, and others": {chartAddon("old", nil), chartAddon("new", map[string]any{"releaseName": "other"}),
-			hubv1.ReinstallReason, `install release "other" of chart "new"`},
+		"a chart to a chart, and others": {chart("old"), chartAddon("new", with("releaseName", "other")), reinstall,
+			`install release "other" of chart "new"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newServedFixture(t, addonsOf(testSet, "1", tc.from)...)
 			m.r.Config.Chart = render.ManifestChart{URL: "http://hub", Name: "ours", Digest: "sha256:0"}
 			m.settle()
+			m.wantReady("app")
 			before := m.object("app")
-			if before == nil || m.addon("app").State != hubv1.AddonReady {
-				t.Fatalf("it does not arrive: %+v", m.delivery(testSet).Status)
-			}
-			m.must(m.api.Create(t.Context(), addonsOf(testSet, "2", tc.to)[1]))
-			m.roll(testSet, "2")
+			m.next("2", tc.to)
 			m.settle()
-
 			a, after := m.addon("app"), m.object("app")
 			if tc.reason == "" {
 				if a.Removal != "" || a.State != hubv1.AddonReady || after.GetUID() != before.GetUID() {
@@ -95,14 +88,14 @@ func TestReinstallAsksTheGuard(t *testing.T) {
 			if a.State != hubv1.AddonHeld || a.Reason != tc.reason || a.Removal == "" || !strings.Contains(a.Message, tc.says) {
 				t.Fatalf("it is %+v", a)
 			}
-			if after.GetUID() != before.GetUID() || after.GetAnnotations()[hubv1.HashAnnotation] != before.GetAnnotations()[hubv1.HashAnnotation] {
+			if hash := hubv1.HashAnnotation; after.GetUID() != before.GetUID() || after.GetAnnotations()[hash] != before.GetAnnotations()[hash] {
 				t.Error("its object was written")
 			}
 			m.editDelivery(testSet, func(d *hubv1.AddonDelivery) { d.Spec.Removals = []string{a.Removal} })
 			m.must(m.reconcile())
 			m.pause(true)
 			m.settle()
-			if going := m.addon("app"); tc.reason == hubv1.ReinstallReason && (going.Removal != a.Removal || going.State != hubv1.AddonPaused) {
+			if going := m.addon("app"); tc.reason == reinstall && (going.Removal != a.Removal || going.State != hubv1.AddonPaused) {
 				t.Errorf("granted, and paused before Flux had it, it is %+v", going)
 			}
 			m.pause(false)
@@ -118,29 +111,22 @@ func TestReinstallAsksTheGuard(t *testing.T) {
 // to go on with the release as it is.
 func TestNoReinstallOfWhatLeaves(t *testing.T) {
 	for name, tc := range map[string]struct {
-		leave func(*hubv1.AddonSet)
+		leave func(*fixture)
 		want  hubv1.AddonState
 	}{
-		"ItStays": {func(*hubv1.AddonSet) {}, hubv1.AddonReady},
-		"NotSelected": {func(s *hubv1.AddonSet) {
-			s.Spec.SelectAll, s.Spec.ClusterSelector = false, &metav1.LabelSelector{MatchLabels: map[string]string{"no": "where"}}
+		"ItStays":     {func(*fixture) {}, hubv1.AddonReady},
+		"NotSelected": {(*fixture).deselect, hubv1.AddonHeld},
+		"ItsSetIsGoing": {func(m *fixture) {
+			m.editSet(func(s *hubv1.AddonSet) { s.Finalizers = []string{hubv1.AddonSetFinalizer} })
+			m.deleteObject(find(m, "flux-system", testSet, &hubv1.AddonSet{}))
 		}, hubv1.AddonHeld},
-		"ItsSetIsGoing": {func(s *hubv1.AddonSet) { s.Finalizers = []string{hubv1.AddonSetFinalizer} }, hubv1.AddonHeld},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedFixture(t, addonsOf(testSet, "1", chartAddon("old", nil))...)
+			m := newDeliveredFixture(t, chartAddon("old", nil))
+			m.next("2", chartAddon("new", nil))
 			m.settle()
-			m.must(m.api.Create(t.Context(), addonsOf(testSet, "2", chartAddon("new", nil))[1]))
-			m.roll(testSet, "2")
-			m.settle()
-			set := &hubv1.AddonSet{}
-			edit(m, "flux-system", testSet, set, func(s *hubv1.AddonSet) {
-				s.Spec.RemovalGuard = &hubv1.RemovalGuard{Mode: hubv1.RemovalGuardOff}
-				tc.leave(s)
-			})
-			if len(set.Finalizers) > 0 {
-				m.deleteObject(set)
-			}
+			tc.leave(m)
+			m.editSet(func(s *hubv1.AddonSet) { s.Spec.RemovalGuard = &hubv1.RemovalGuard{Mode: hubv1.RemovalGuardOff} })
 			m.settle()
 			if a := m.addon("app"); a.State != tc.want {
 				t.Errorf("it is %+v", a)
@@ -152,62 +138,46 @@ func TestNoReinstallOfWhatLeaves(t *testing.T) {
 // TestRemovalByALabelWaits: a label by which expressions and overlays of the set decide may come back, like a label by which a set selects,
 // so the guard is asked after the same delay. An override of this cluster alone counts at once.
 func TestRemovalByALabelWaits(t *testing.T) {
-	label := func(value string) func(m *fixture) {
-		return func(m *fixture) {
-			m.editRegistration(func(r *hubv1.ClusterRegistration) {
-				r.Labels = map[string]string{"tier": value}
-			})
-		}
+	label := func(value string) func(*hubv1.ClusterRegistration) {
+		return func(r *hubv1.ClusterRegistration) { r.Labels = map[string]string{"tier": value} }
 	}
-	overridden := func(m *fixture) {
-		m.editRegistration(func(r *hubv1.ClusterRegistration) {
-			r.Spec.Overrides = []hubv1.Override{{Name: "app", Exclude: true}}
-		})
-	}
-	conditional := map[string]any{"when": "<< cluster.labels['tier'] == 'gold' >>", "optional": true}
 	for name, tc := range map[string]struct {
 		addon map[string]any
-		drop  func(m *fixture)
-		stays bool
+		drop  func(*hubv1.ClusterRegistration)
+		waits bool
 	}{
 		"a label that when reads": {chartAddon("app", nil), label("silver"), true},
 		"of plain manifests":      {manifestsAddon(), label("silver"), true},
-		"an override":             {chartAddon("app", nil), overridden, false},
+		"an override": {chartAddon("app", nil), func(r *hubv1.ClusterRegistration) {
+			r.Spec.Overrides = []hubv1.Override{{Name: "app", Exclude: true}}
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for k, v := range conditional {
-				tc.addon[k] = v
-			}
+			tc.addon["when"], tc.addon["optional"] = "<< cluster.labels['tier'] == 'gold' >>", true
 			m := newServedFixture(t, addonsOf(testSet, "1", tc.addon)...)
 			m.r.Config.DeselectionDelay = 5 * time.Minute
-			m.quietly(func() { label("gold")(m) })
-			m.settle()
-			before := m.object("app")
-			if before == nil {
-				t.Fatalf("it does not arrive: %+v", m.delivery(testSet).Status)
+			after := func(change func(*hubv1.ClusterRegistration)) hubv1.AddonStatus {
+				m.editRegistration(change)
+				m.settle()
+				return m.addon("app")
 			}
-			m.quietly(func() { tc.drop(m) })
-			m.settle()
-			if !tc.stays {
-				if m.addon("app").State != hubv1.AddonHeld { // the guard is asked
-					t.Errorf("nothing happens: %+v", m.addon("app"))
-				}
+			if a := after(label("gold")); a.State != hubv1.AddonReady {
+				t.Fatalf("it does not arrive: %+v", a)
+			}
+			before := m.object("app")
+			if a := after(tc.drop); (a.State != hubv1.AddonHeld) != tc.waits {
+				t.Fatalf("the guard waits: %t; it is %+v", !tc.waits, a)
+			}
+			if !tc.waits {
 				return
 			}
-			if a := m.addon("app"); a.State == hubv1.AddonHeld {
-				t.Fatalf("the guard is asked at once: %+v", a)
-			}
-			label("gold")(m)
-			m.settle()
-			if a, after := m.addon("app"), m.object("app"); a.State != hubv1.AddonReady || after.GetUID() != before.GetUID() {
+			if a := after(label("gold")); a.State != hubv1.AddonReady || m.object("app").GetUID() != before.GetUID() {
 				t.Errorf("the label is back, and it is %+v", a)
 			}
-			m.quietly(func() { tc.drop(m) })
-			m.settle()
+			after(tc.drop)
 			m.clock.SetTime(m.clock.Now().Add(5 * time.Minute))
-			m.settle()
-			if m.addon("app").State != hubv1.AddonHeld {
-				t.Errorf("the label is gone for good, and it is %+v", m.addon("app"))
+			if a := after(tc.drop); a.State != hubv1.AddonHeld {
+				t.Errorf("the label is gone for good, and it is %+v", a)
 			}
 		})
 	}

@@ -24,8 +24,7 @@ import (
 // TestHeldRemovalIsTold: a delivery on which the removal guard of its set holds something says so, with the command that approves it, for
 // as long.
 func TestHeldRemovalIsTold(t *testing.T) {
-	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
-	m.settle()
+	m := newDeliveredFixture(t, releaseAddon("app"))
 	says := func() string {
 		m.settle()
 		if c := status.Find(m.delivery(testSet), hubv1.RemovalsHeldCondition); c != nil {
@@ -59,8 +58,7 @@ func TestHeldRemovalIsTold(t *testing.T) {
 // TestDeselectedIsTold: a delivery of a set that does not select the cluster any more says until when that can be taken back. The removal
 // guard holds nothing here before.
 func TestDeselectedIsTold(t *testing.T) {
-	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
-	m.settle()
+	m := newDeliveredFixture(t, releaseAddon("app"))
 	before := status.Find(m.delivery(testSet), hubv1.ReadyCondition).Message
 	wantReady := func(more string, held bool) {
 		t.Helper()
@@ -87,53 +85,49 @@ func TestDeselectedIsTold(t *testing.T) {
 // TestRefusedOverridesAreTold: whatever a cluster's owner writes wrongly, before the add-on came or after, the add-on is delivered, is
 // Ready, and follows its set to a new revision. The delivery says what is refused, and forgets that when the owner takes it back.
 func TestRefusedOverridesAreTold(t *testing.T) {
-	cases := map[string]struct {
+	override := func(o hubv1.Override) func(*hubv1.ClusterRegistration) {
+		return func(reg *hubv1.ClusterRegistration) { reg.Spec.Overrides = []hubv1.Override{o} }
+	}
+	evil := hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(`{"chartRef":{"name":"evil"}}`)}}
+	for name, tc := range map[string]struct {
 		change func(*hubv1.ClusterRegistration)
 		reason string
 		says   string
 	}{
-		"Exclude": {func(reg *hubv1.ClusterRegistration) {
-			reg.Spec.Overrides = []hubv1.Override{{Name: "app", Exclude: true}}
-		}, hubv1.OverrideRefusedReason, `add-on "app": override exclude: the set does not let a cluster leave this add-on out`},
-		"Chart": {func(reg *hubv1.ClusterRegistration) {
-			reg.Spec.Overrides = []hubv1.Override{{Name: "app",
-				AddonBody: hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(`{"chartRef":{"name":"evil"}}`)}}}}
-		}, hubv1.OverrideRefusedReason, "is for the set to decide; no override may change it"},
+		"Exclude": {override(hubv1.Override{Name: "app", Exclude: true}), hubv1.OverrideRefusedReason,
+			`add-on "app": override exclude: the set does not let a cluster leave this add-on out`},
+		"Chart": {override(hubv1.Override{Name: "app", AddonBody: evil}), hubv1.OverrideRefusedReason,
+			"is for the set to decide; no override may change it"},
 		"Variable": {func(reg *hubv1.ClusterRegistration) {
 			reg.Spec.Variables = map[string]apiextensionsv1.JSON{"replicas": {Raw: []byte(`"three"`)}}
 		}, hubv1.VariableRefusedReason, `the cluster's variable "replicas" is ignored here`},
-	}
-	for name, tc := range cases {
+	} {
 		t.Run(name, func(t *testing.T) {
-			reg := registered(testCluster, "c1")
-			tc.change(reg)
 			app := releaseAddon("app", map[string]any{"values": map[string]any{"replicas": "<< has(vars.replicas) ? vars.replicas + 1 : 2 >>"}})
-			objects := append(addonsOf(testSet, "1", app), addonsOf(testSet, "2", app, releaseAddon("more"))[1])
-			m := newFixture(t, append(objects, reg, kubeconfigSecret(testCluster, "t0"), deliveredTo(testCluster, testSet, "1"))...)
+			m := newServedFixture(t, addonsOf(testSet, "1", app)...)
+			m.editRegistration(tc.change)
 			m.settle()
 			d := m.delivery(testSet)
-			if m.object("app") == nil || !status.IsTrue(d, hubv1.ReadyCondition) || d.Status.AddonCounts.Summary != "1/1" {
+			ready, c := status.Find(d, hubv1.ReadyCondition), status.Find(d, hubv1.OverridesRefusedCondition)
+			if m.object("app") == nil || ready.Status != metav1.ConditionTrue || d.Status.AddonCounts.Summary != "1/1" {
 				t.Fatalf("the add-on is kept away: %+v", d.Status)
 			}
-			c := status.Find(d, hubv1.OverridesRefusedCondition)
 			if c == nil || c.Status != metav1.ConditionTrue || c.Reason != tc.reason || !strings.Contains(c.Message, tc.says) {
 				t.Errorf("the delivery says %+v, want %s: %s", c, tc.reason, tc.says)
 			}
-			if ready := status.Find(d, hubv1.ReadyCondition); !strings.Contains(ready.Message, "see condition OverridesRefused") {
+			if !strings.Contains(ready.Message, "see condition OverridesRefused") {
 				t.Errorf("Ready says %q", ready.Message)
 			}
 			m.wantNoWrites()
-			m.editDelivery(testSet, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(testSet, "2") })
+			m.next("2", app, releaseAddon("more"))
 			m.settle()
 			if d = m.delivery(testSet); d.Status.ReadyRevision != revisionOf(testSet, "2") || m.object("more") == nil {
 				t.Errorf("the cluster stays on revision %s", d.Status.ReadyRevision)
 			}
-			m.editRegistration(func(reg *hubv1.ClusterRegistration) {
-				reg.Spec.Overrides, reg.Spec.Variables = nil, nil
-			})
+			m.editRegistration(func(reg *hubv1.ClusterRegistration) { reg.Spec.Overrides, reg.Spec.Variables = nil, nil })
 			m.settle()
 			if d = m.delivery(testSet); status.Find(d, hubv1.OverridesRefusedCondition) != nil || !status.IsTrue(d, hubv1.ReadyCondition) {
-				t.Errorf("what was taken back is still told of: %+v", d.Status.Conditions)
+				t.Errorf("the delivery still tells of what was taken back: %+v", d.Status.Conditions)
 			}
 		})
 	}
@@ -157,8 +151,7 @@ func TestMissingSourceIsMadeAgain(t *testing.T) {
 			if _, ok := tc.gone.(*sourcev1.HelmChart); ok {
 				addon, list = chartAddon("app", nil), &sourcev1.HelmChartList{}
 			}
-			m := newServedFixture(t, addonsOf(testSet, "1", addon)...)
-			m.settle()
+			m := newDeliveredFixture(t, addon)
 			m.must(m.api.DeleteAllOf(t.Context(), tc.gone, client.InNamespace("flux-system")))
 			m.fluxSays("ArtifactFailed", "could not get Source object", tc.flux)
 			m.must(m.reconcile())
@@ -191,8 +184,7 @@ func TestMissingSourceIsTold(t *testing.T) {
 		"the hub's": {chartAddon("app", nil), "HelmChart", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedFixture(t, addonsOf(testSet, "1", tc.addon)...)
-			m.settle()
+			m := newDeliveredFixture(t, tc.addon)
 			m.must(m.api.DeleteAllOf(t.Context(), &sourcev1.HelmChart{}, client.InNamespace("flux-system")))
 			m.fluxSays("ArtifactFailed", fmt.Sprintf("could not get Source object: %s.source.toolkit.fluxcd.io %q not found",
 				tc.source, m.release("app").Spec.ChartRef.Name), func(*helmv2.HelmRelease) {})
@@ -227,8 +219,7 @@ func TestRefusedChartIsTold(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newServedFixture(t, addonsOf(testSet, "1", tc.addon)...)
-			m.settle()
+			m := newDeliveredFixture(t, tc.addon)
 			tc.refuse(m)
 			m.fluxSays("SourceNotReady", "it is not ready", func(*helmv2.HelmRelease) {})
 			m.must(m.reconcile())
@@ -247,8 +238,7 @@ func TestRefusedChartIsTold(t *testing.T) {
 // TestOwnMetadata: labels and annotations of people's own come from the set as it is now, whatever the delivery's revision. They come,
 // change and go without another revision, and the add-on stays Ready all the time.
 func TestOwnMetadata(t *testing.T) {
-	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"))...)
-	m.settle()
+	m := newDeliveredFixture(t, releaseAddon("app"))
 	set := func(own *hubv1.OwnMetadata, addon *hubv1.OwnMetadata) {
 		t.Helper()
 		m.editSet(func(s *hubv1.AddonSet) { s.Spec.Metadata, s.Spec.Addons[0].Metadata = own, addon })

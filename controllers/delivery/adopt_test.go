@@ -62,8 +62,7 @@ func adoptFixture(t *testing.T, old *helmv2.HelmRelease, more ...client.Object) 
 }
 
 // adoptKustomizationFixture is a fixture with a hand-written Kustomization that add-on app adopts.
-func adoptKustomizationFixture(t *testing.T, change func(*kustomizev1.Kustomization), more ...client.Object) (*fixture,
-	*kustomizev1.Kustomization) {
+func adoptKustomizationFixture(t *testing.T, change func(*kustomizev1.Kustomization), more ...client.Object) *fixture {
 	old := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: testCluster.Namespace, Name: "by-hand",
 		Finalizers: []string{fluxFinalizer}}}
 	old.Spec.Path = "./app"
@@ -71,7 +70,12 @@ func adoptKustomizationFixture(t *testing.T, change func(*kustomizev1.Kustomizat
 	change(old)
 	adopting := kustomizationAddon("app")
 	adopting["adopt"] = map[string]any{"namespace": old.Namespace, "name": old.Name}
-	return newServedFixture(t, append(append(addonsOf(testSet, "1", adopting), old), more...)...), old
+	return newServedFixture(t, append(append(addonsOf(testSet, "1", adopting), old), more...)...)
+}
+
+// handWritten returns the Kustomization that add-on app adopts, nil if it is gone.
+func (m *fixture) handWritten() *kustomizev1.Kustomization {
+	return find(m, testCluster.Namespace, "by-hand", &kustomizev1.Kustomization{})
 }
 
 // TestAdoptKustomization: a hand-written Kustomization goes over to an add-on that applies the same folder to the same place. The hub
@@ -86,13 +90,11 @@ func TestAdoptKustomization(t *testing.T) {
 		"AnotherNamespace": {"./app", "elsewhere", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, old := adoptKustomizationFixture(t,
-				func(k *kustomizev1.Kustomization) { k.Spec.Path, k.Spec.TargetNamespace = tc.path, tc.namespace })
+			m := adoptKustomizationFixture(t, func(k *kustomizev1.Kustomization) { k.Spec.Path, k.Spec.TargetNamespace = tc.path, tc.namespace })
 			m.settle()
 			m.settle()
-			if gone, made := reread(m, old) == nil, m.object("app") != nil; gone != tc.want || made != tc.want || len(m.uninstalled) > 0 {
-				t.Errorf("the old one is gone: %t, the new one made: %t, want both %t; uninstalled %v; %+v", gone, made, tc.want, m.uninstalled,
-					m.firstAddon())
+			if gone, made := m.handWritten() == nil, m.object("app") != nil; gone != tc.want || made != tc.want || len(m.uninstalled) > 0 {
+				t.Errorf("the old one is gone: %t, the new one made: %t; uninstalled %v; %+v", gone, made, m.uninstalled, m.firstAddon())
 			}
 		})
 	}
@@ -122,12 +124,12 @@ func TestAdoptReadsTheKubeconfigThatFluxReads(t *testing.T) {
 			for k, v := range tc.data {
 				secret.Data[k] = []byte(v)
 			}
-			m, old := adoptKustomizationFixture(t, func(k *kustomizev1.Kustomization) {
+			m := adoptKustomizationFixture(t, func(k *kustomizev1.Kustomization) {
 				*k.Spec.KubeConfig.SecretRef = meta.SecretKeyReference{Name: "by-hand", Key: tc.key}
 			}, secret)
 			m.settle()
 			m.settle()
-			if gone := reread(m, old) == nil; gone != tc.want {
+			if gone := m.handWritten() == nil; gone != tc.want {
 				t.Errorf("it is adopted: %t; %+v", gone, m.firstAddon())
 			}
 		})
@@ -136,7 +138,7 @@ func TestAdoptReadsTheKubeconfigThatFluxReads(t *testing.T) {
 
 // TestAdoptLooksAgainAfterARefusal: no event tells the hub that a user has mended a hand-written Kustomization, or the Secret beside it.
 func TestAdoptLooksAgainAfterARefusal(t *testing.T) {
-	m, _ := adoptKustomizationFixture(t, func(k *kustomizev1.Kustomization) { k.Spec.KubeConfig.SecretRef.Name = "missing" })
+	m := adoptKustomizationFixture(t, func(k *kustomizev1.Kustomization) { k.Spec.KubeConfig.SecretRef.Name = "missing" })
 	m.settle()
 	if a := m.firstAddon(); a.State != hubv1.AddonFailed || !strings.Contains(a.Message, "does not exist") {
 		t.Fatalf("it is %s: %s", a.State, a.Message)
@@ -165,7 +167,7 @@ func TestAdoptKustomizationWaitsForFlux(t *testing.T) {
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, old := adoptKustomizationFixture(t, func(k *kustomizev1.Kustomization) {
+			m := adoptKustomizationFixture(t, func(k *kustomizev1.Kustomization) {
 				k.Generation = 2
 				k.Status = kustomizev1.KustomizationStatus{ObservedGeneration: 1, LastAppliedRevision: "main@sha1:1",
 					Inventory: &kustomizev1.ResourceInventory{Entries: []kustomizev1.ResourceRef{{ID: "default_former__ConfigMap"}}}}
@@ -173,11 +175,11 @@ func TestAdoptKustomizationWaitsForFlux(t *testing.T) {
 			})
 			m.busy = true
 			m.settle()
-			if gone := reread(m, old) == nil; gone != tc.want {
+			if gone := m.handWritten() == nil; gone != tc.want {
 				t.Fatalf("it is gone: %t, want %t; %+v", gone, tc.want, m.firstAddon())
 			}
 			if !tc.want {
-				edit(m, old.Namespace, old.Name, &kustomizev1.Kustomization{}, func(k *kustomizev1.Kustomization) {
+				edit(m, testCluster.Namespace, "by-hand", &kustomizev1.Kustomization{}, func(k *kustomizev1.Kustomization) {
 					k.Status.ObservedGeneration, k.Status.Conditions, k.Spec.Suspend = 2, nil, false
 				})
 			}

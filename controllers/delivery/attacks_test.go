@@ -141,7 +141,7 @@ func TestForgedDeliveryThatCannotBeDismissed(t *testing.T) {
 // TestForgedRevision: a revision counts only if the set's controller made it.
 func TestForgedRevision(t *testing.T) {
 	for name, forge := range map[string]func(*appsv1.ControllerRevision){
-		"OfNobody":               func(r *appsv1.ControllerRevision) { r.OwnerReferences = nil },
+		"WithoutOwner":           func(r *appsv1.ControllerRevision) { r.OwnerReferences = nil },
 		"OfAnotherSetOfThatName": func(r *appsv1.ControllerRevision) { r.OwnerReferences[0].UID = "another" },
 		"WithContentThatIsNotItsOwn": func(r *appsv1.ControllerRevision) {
 			r.Data.Raw = []byte(strings.ReplaceAll(string(r.Data.Raw), "chart", "evil"))

@@ -126,11 +126,11 @@ func TestDeliveryOfAStalledSetDeletedByHand(t *testing.T) {
 	m.delete(testSet)
 	m.settle()
 	if d := m.delivery(testSet); d == nil || m.object("app") == nil {
-		t.Fatal("it has gone, and nobody makes it again")
+		t.Fatal("it has gone, and the set does not make it again")
 	}
 	after := stalled(metav1.ConditionFalse)
 	if !setChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
-		t.Error("nobody is woken when the set is mended")
+		t.Error("no cluster is woken when the set is mended")
 	}
 	if setChanges().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: before}) {
 		t.Error("all clusters are woken when a set is Stalled, which changes nothing for them")
@@ -352,23 +352,16 @@ func TestTwoRegistrationsOfOneCluster(t *testing.T) {
 // TestPausedRegistrationIsDeleted: a registration that is deleted, and stays since its pause would be lost, is paused all the same.
 // Unregistering ends the pause.
 func TestPausedRegistrationIsDeleted(t *testing.T) {
-	reg := registered(testCluster, "c1")
-	reg.Finalizers = []string{hubv1.RegistrationFinalizer}
-	m := newFixture(t, append(addonsOf(testSet, "1", releaseAddon("app"), kustomizationAddon("git")),
-		reg, kubeconfigSecret(testCluster, "t0"), deliveredTo(testCluster, testSet, "1"))...)
-	m.settle()
+	m := newDeliveredFixture(t, releaseAddon("app"), kustomizationAddon("git"))
+	m.editRegistration(func(reg *hubv1.ClusterRegistration) { reg.Finalizers = []string{hubv1.RegistrationFinalizer} })
 	m.pause(true)
-	m.deleteObject(reg)
+	m.deleteObject(find(m, testCluster.Namespace, testCluster.Name, &hubv1.ClusterRegistration{}))
 	m.withdraw(testSet)
 	m.settle()
 	if len(m.objects()) != 2 || len(m.released)+len(m.uninstalled) > 0 {
 		t.Fatalf("paused: orphaned %v, uninstalled %v", m.released, m.uninstalled)
 	}
-	m.editRegistration(func(reg *hubv1.ClusterRegistration) {
-		apimeta.SetStatusCondition(&reg.Status.Conditions,
-			metav1.Condition{Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: hubv1.UnregisteredReason,
-				Message: "it is unregistered"})
-	})
+	m.unregister(hubv1.UnregisteredReason, "it is unregistered")
 	m.settle()
 	if len(m.objects()) > 0 || len(m.uninstalled) != 2 {
 		t.Errorf("unregistered: orphaned %v, uninstalled %v", m.released, m.uninstalled)

@@ -100,8 +100,9 @@ func newServedFixture(t *testing.T, objects ...client.Object) *fixture {
 
 // newDeliveredFixture is newServedFixture with testSet of these add-ons, which have been delivered to testCluster.
 func newDeliveredFixture(t *testing.T, addons ...map[string]any) *fixture {
-	m := newServedFixture(t, addonsOf(testSet, "1", addons...)...)
-	m.settle() // as its first look
+	objects := addonsOf(testSet, "1", addons...)
+	m := newServedFixture(t, objects...)
+	m.settle()
 	return m
 }
 
@@ -459,6 +460,15 @@ func (m *fixture) pause(paused bool) {
 			Type: hubv1.SuspendedCondition, Status: metav1.ConditionTrue, Reason: hubv1.PausedReason, Message: "paused",
 			LastTransitionTime: metav1.NewTime(m.clock.Now()),
 		})
+	})
+}
+
+// unregister has the registration controller say why testCluster is being unregistered.
+func (m *fixture) unregister(reason, message string) {
+	m.t.Helper()
+	m.editRegistration(func(reg *hubv1.ClusterRegistration) {
+		apimeta.SetStatusCondition(&reg.Status.Conditions, metav1.Condition{
+			Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: reason, Message: message})
 	})
 }
 

@@ -75,8 +75,9 @@ func TestMoveToARevisionThatIsNotKnown(t *testing.T) {
 // TestMoveKeepsTheObject: an add-on that is moved to another set, under another name, goes on with the object that is there, also if its
 // cluster is paused meanwhile. The next add-on of the old name has an object of its own.
 func TestMoveKeepsTheObject(t *testing.T) {
-	for name, addon := range map[string]func(string, ...map[string]any) map[string]any{"HelmRelease": releaseAddon,
-		"Kustomization": kustomizationAddon} {
+	for name, addon := range map[string]func(string, ...map[string]any) map[string]any{
+		"HelmRelease": releaseAddon, "Kustomization": kustomizationAddon,
+	} {
 		t.Run(name, func(t *testing.T) {
 			m := moving(t, addon("app"), addon("renamed"))
 			there := m.object("app")
@@ -161,9 +162,9 @@ func (m *fixture) wantPlatforms(uninstalled int) {
 	}
 }
 
-// TestTenantsAddonYieldsToThePlatforms: a tenant delivers an add-on, and then has it not render any more: what is there of it stays as it
-// is. When a platform set delivers the same add-on, one Flux object has the release, the platform's. Nothing is uninstalled, also when the
-// tenant then deletes his set.
+// TestTenantsAddonYieldsToThePlatforms: a tenant delivers an add-on, and then has it not render any more: its object stays as it is. When a
+// platform set delivers the same add-on, one Flux object has the release, the platform's. Nothing is uninstalled, also when the tenant then
+// deletes his set.
 func TestTenantsAddonYieldsToThePlatforms(t *testing.T) {
 	m := heldByTenant(t, nil)
 	m.platformComes()

@@ -239,39 +239,40 @@ func TestRefusedChartIsTold(t *testing.T) {
 // change and go without another revision, and the add-on stays Ready all the time.
 func TestOwnMetadata(t *testing.T) {
 	m := newDeliveredFixture(t, releaseAddon("app"))
-	set := func(own *hubv1.OwnMetadata, addon *hubv1.OwnMetadata) {
+	set := func(own, addon *hubv1.OwnMetadata) {
 		t.Helper()
 		m.editSet(func(s *hubv1.AddonSet) { s.Spec.Metadata, s.Spec.Addons[0].Metadata = own, addon })
 		m.settle()
 	}
+	labels := func(team string) *hubv1.OwnMetadata {
+		return &hubv1.OwnMetadata{Labels: map[string]string{"team": team}}
+	}
 	holds := func(label, annotation, message string) {
 		t.Helper()
-		o := m.object("app")
-		if got := o.GetLabels()["team"]; got != label {
-			t.Errorf("label team is %q, want %q", got, label)
+		o, d := m.object("app"), m.delivery(testSet)
+		if l, a := o.GetLabels()["team"], o.GetAnnotations()["event.toolkit.fluxcd.io/team"]; l != label || a != annotation {
+			t.Errorf("label team is %q, want %q; the annotation is %q, want %q", l, label, a, annotation)
 		}
-		if got := o.GetAnnotations()["event.toolkit.fluxcd.io/team"]; got != annotation {
-			t.Errorf("the annotation is %q, want %q", got, annotation)
+		if a := d.Status.Addons[0]; d.Spec.RevisionName != revisionOf(testSet, "1") || a.State != hubv1.AddonReady {
+			t.Errorf("revision %s, %s: %s", d.Spec.RevisionName, a.State, a.Message)
 		}
-		d := m.delivery(testSet)
-		if d.Spec.RevisionName != revisionOf(testSet, "1") || d.Status.Addons[0].State != hubv1.AddonReady {
-			t.Errorf("revision %s, %s: %s", d.Spec.RevisionName, d.Status.Addons[0].State, d.Status.Addons[0].Message)
-		}
-		if got := status.Find(d, hubv1.ReadyCondition).Message; strings.Contains(got, "left out here") != (message != "") ||
-			!strings.Contains(got, message) {
+		got := status.Find(d, hubv1.ReadyCondition).Message
+		if strings.Contains(got, "left out here") != (message != "") || !strings.Contains(got, message) {
 			t.Errorf("Ready says %q, want %q in it", got, message)
 		}
 		m.wantNoWrites()
 	}
-	set(&hubv1.OwnMetadata{Labels: map[string]string{"team": "payments"},
-		Annotations: map[string]string{"event.toolkit.fluxcd.io/team": "<< cluster.name >> is of payments"}}, nil)
+	annotated := labels("payments")
+	annotated.Annotations = map[string]string{"event.toolkit.fluxcd.io/team": "<< cluster.name >> is of payments"}
+	set(annotated, nil)
 	holds("payments", "one is of payments", "")
-	set(&hubv1.OwnMetadata{Labels: map[string]string{"team": "payments"}}, &hubv1.OwnMetadata{Labels: map[string]string{"team": "shop"}})
+	set(labels("payments"), labels("shop"))
 	holds("shop", "", "")
 	m.restart()
 	holds("shop", "", "")
-	set(&hubv1.OwnMetadata{Labels: map[string]string{"team": "<< vars.later >>", "sharding.fluxcd.io/key": "a"}},
-		nil) // as in a set that does not compile
+	wrong := labels("<< vars.later >>") // as in a set that does not compile
+	wrong.Labels["sharding.fluxcd.io/key"] = "a"
+	set(wrong, nil)
 	holds("", "", "metadata.labels[team]: ")
 	if o := m.object("app"); o.GetLabels()["sharding.fluxcd.io/key"] != "" {
 		t.Error("it is steered to a shard")
@@ -286,7 +287,7 @@ func TestOwnMetadataWakes(t *testing.T) {
 	a.Spec.Addons = []hubv1.Addon{{Name: "x"}}
 	b.Spec.Addons = []hubv1.Addon{{Name: "x", Metadata: &hubv1.OwnMetadata{Labels: map[string]string{"team": "a"}}}}
 	if !setChanges().Update(event.UpdateEvent{ObjectOld: a, ObjectNew: b}) {
-		t.Error("nobody looks when the labels of an add-on change")
+		t.Error("no cluster is looked at when the labels of an add-on change")
 	}
 	if b = a.DeepCopy(); setChanges().Update(event.UpdateEvent{ObjectOld: a, ObjectNew: b}) {
 		t.Error("all look, and nothing has changed")

@@ -42,19 +42,16 @@ func byHand(change func(*helmv2.HelmRelease)) *helmv2.HelmRelease {
 	return old
 }
 
-func adoptingAddon(name string, more ...map[string]any) map[string]any {
-	return adoptingAddonIn("flux-system", name, more...)
-}
-
-func adoptingAddonIn(namespace, name string, more ...map[string]any) map[string]any {
-	a := releaseAddon(name, more...)
+// adoptingAddon is add-on app, which adopts what a user has written in a namespace.
+func adoptingAddon(namespace string) map[string]any {
+	a := releaseAddon("app")
 	a["adopt"] = map[string]any{"namespace": namespace, "name": "by-hand"}
 	return a
 }
 
 // adoptFixture is a fixture with a hand-written HelmRelease that add-on app adopts.
 func adoptFixture(t *testing.T, old *helmv2.HelmRelease, more ...client.Object) *fixture {
-	objects := append(addonsOf(testSet, "1", adoptingAddonIn(old.Namespace, "app")), old)
+	objects := append(addonsOf(testSet, "1", adoptingAddon(old.Namespace)), old)
 	if old.Namespace != testCluster.Namespace {
 		objects = append(objects, kubeconfigBeside(old.Namespace))
 	}
@@ -296,7 +293,7 @@ func TestAdoptTakesNoReleaseOfTheHub(t *testing.T) {
 				o.Namespace, o.Status = "tenants", helmv2.HelmReleaseStatus{}
 				o.Spec.ReleaseName, o.Spec.TargetNamespace, o.Spec.StorageNamespace = web.ReleaseName, web.TargetNamespace, web.StorageNamespace
 			})
-			extra := delivered("extra", adoptingAddonIn("tenants", "app"))
+			extra := delivered("extra", adoptingAddon("tenants"))
 			extra[0].(*hubv1.AddonSet).Spec.Priority = 10
 			own := kubeconfigSecret(testCluster, "no-credential")
 			own.Namespace = old.Namespace
@@ -382,7 +379,7 @@ func TestAdoptFromATeam(t *testing.T) {
 	old := byHand(func(o *helmv2.HelmRelease) { o.Namespace = teamNamespace })
 	m := teamFixture(t, true)
 	m.settle()
-	m.create(append(delivered(testSet, adoptingAddonIn(teamNamespace, "app")), old, kubeconfigBeside(teamNamespace))...)
+	m.create(append(delivered(testSet, adoptingAddon(teamNamespace)), old, kubeconfigBeside(teamNamespace))...)
 	for range 20 {
 		m.must(m.reconcile())
 		if reread(m, old) != nil && m.object("app") != nil {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +27,7 @@ import (
 func TestLabelIsSetBack(t *testing.T) {
 	reg, s := registration("edge1", fromSecret("edge1")), made()
 	s.Labels["kustomize.toolkit.fluxcd.io/name"], s.Labels["kustomize.toolkit.fluxcd.io/namespace"] = "clusters", "flux-system"
-	asked := answering(t, s, time.Now().Add(time.Hour), http.StatusServiceUnavailable)
+	asked := answering(t, s, began.Add(time.Hour), http.StatusServiceUnavailable)
 	r := onHub(reg, s)
 	looks := 0
 	r.Hub.Client = interceptor.NewClient(r.Hub.Client.(client.WithWatch), interceptor.Funcs{
@@ -55,7 +56,8 @@ func TestLabelIsSetBack(t *testing.T) {
 	if err := d.Print(&b); err != nil || !strings.Contains(b.String(), "Kustomization flux-system/clusters of Flux applies this object") {
 		t.Errorf("%v, it would do\n%s", err, b.String())
 	}
-	if err := r.Leave(t.Context(), d); err == nil || !strings.Contains(err.Error(), `Kustomization flux-system/clusters of Flux has set label`) || asked.Load() > 0 {
+	synctest.Test(t, func(t *testing.T) { err = r.Leave(t.Context(), d) })
+	if err == nil || !strings.Contains(err.Error(), `Kustomization flux-system/clusters of Flux has set label`) || asked.Load() > 0 {
 		t.Errorf("asked %d times: %v\n%s", asked.Load(), err, r.Out)
 	}
 	if err := r.Hub.Client.Get(t.Context(), edge1, &corev1.Secret{}); err != nil {
@@ -84,7 +86,6 @@ func TestWaiting(t *testing.T) {
 		"SilentOrphan":      {true, true, []metav1.Condition{leaving, silent}, "the cluster does not answer (no answer). The hub goes on", "--orphan"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each waits for a second
 			reg := byHand("edge1", "elsewhere")
 			reg.Status.Conditions = tc.conditions
 			reg.Finalizers = []string{hubv1.RegistrationFinalizer}
@@ -97,7 +98,8 @@ func TestWaiting(t *testing.T) {
 			if tc.orphan {
 				reg.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan
 			}
-			err := r.gone(t.Context(), d)
+			var err error
+			synctest.Test(t, func(t *testing.T) { err = r.gone(t.Context(), d) })
 			if err == nil || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), tc.not) {
 				t.Errorf("%v\n%s", err, r.Out)
 			}

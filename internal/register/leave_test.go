@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,9 @@ import (
 )
 
 const hubID = "chandler"
+
+// began is when the clock of a test begins that does not wait (testing/synctest).
+var began = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 var (
 	edge1  = types.NamespacedName{Namespace: "fleet", Name: "edge1"}
@@ -133,7 +137,8 @@ func TestDepartureTakesItsOwnSecret(t *testing.T) {
 }
 
 // answering puts a way to a cluster into a Secret that answers one request after the other with a status, and everything from then on
-// with the last one, and counts what it is asked. The token expires at a time.
+// with the last one, and counts what it is asked. The token expires at a time. No connection stays open: a test that does not wait ends
+// only when nothing is left of it.
 func answering(t *testing.T, s *corev1.Secret, expires time.Time, codes ...int) *atomic.Int32 {
 	t.Helper()
 	asked := &atomic.Int32{}
@@ -143,6 +148,7 @@ func answering(t *testing.T, s *corev1.Secret, expires time.Time, codes ...int) 
 		w.WriteHeader(code)
 		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d}`, code)
 	}))
+	server.Config.SetKeepAlivesEnabled(false)
 	t.Cleanup(server.Close)
 	encode := base64.RawURLEncoding.EncodeToString
 	claims := fmt.Sprintf(`{"sub":"system:serviceaccount:%s","iat":1,"exp":%d}`, strings.ReplaceAll(s.Annotations[hubv1.AccountAnnotation], "/", ":"), expires.Unix())
@@ -197,7 +203,7 @@ func TestAccountIsTheLastToGo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := made()
-			asked := answering(t, s, time.Now().Add(time.Hour), http.StatusServiceUnavailable)
+			asked := answering(t, s, began.Add(time.Hour), http.StatusServiceUnavailable)
 			r := onHub(append(tc.there, s)...)
 			d, err := r.Departure(t.Context(), edge1, false, false)
 			if err != nil {
@@ -206,7 +212,7 @@ func TestAccountIsTheLastToGo(t *testing.T) {
 			if tc.change != nil {
 				tc.change(t, r.Hub.Client)
 			}
-			err = r.Leave(t.Context(), d)
+			synctest.Test(t, func(t *testing.T) { err = r.Leave(t.Context(), d) })
 			if (asked.Load() > 0) != tc.asked || err == nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("asked %d times: %v\n%s", asked.Load(), err, r.Out)
 			}
@@ -291,7 +297,8 @@ func TestSecretThatAnotherRegistrationUses(t *testing.T) {
 			if tc.late {
 				create()
 			}
-			if err := r.Leave(t.Context(), d); err != nil {
+			synctest.Test(t, func(t *testing.T) { err = r.Leave(t.Context(), d) })
+			if err != nil {
 				t.Fatal(err)
 			}
 			if err := r.Hub.Client.Get(t.Context(), edge1, &corev1.Secret{}); (err == nil) != tc.stays {
@@ -303,7 +310,7 @@ func TestSecretThatAnotherRegistrationUses(t *testing.T) {
 
 // A former run has removed the account, and the Secret is still there. The cluster refuses the token, and goes on to refuse it.
 func TestAccountThatIsGone(t *testing.T) {
-	later, before := time.Now().Add(time.Hour), time.Now().Add(-time.Minute)
+	later, before := began.Add(time.Hour), began.Add(-time.Minute)
 	for name, tc := range map[string]struct {
 		expires time.Time
 		codes   []int
@@ -333,7 +340,7 @@ func TestAccountThatIsGone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = r.Leave(t.Context(), d)
+			synctest.Test(t, func(t *testing.T) { err = r.Leave(t.Context(), d) })
 			if (err == nil) != (tc.err == "") || err != nil && (!strings.Contains(err.Error(), tc.err) || !strings.Contains(err.Error(), "These stay")) {
 				t.Errorf("%v\n%s", err, r.Out)
 			}

@@ -24,17 +24,18 @@ import (
 	"github.com/chandler-hub/chandler/internal/probe"
 )
 
-// The fleet of TestPoolCapacity. The workers are the Pool's own; only times are shortened.
+// The fleet of TestPoolCapacity: more clusters than a Pool may have goroutines or connections. The workers are the Pool's own; only times
+// are shortened.
 const (
-	capacityHealthy  = 4500
-	capacityDead     = 500
-	capacityInterval = 3 * time.Second
+	capacityHealthy  = 1350
+	capacityDead     = 150
+	capacityInterval = 1500 * time.Millisecond
 	// A dead cluster costs this much at first, so that the first round ends soon …
 	capacityBrief = 200 * time.Millisecond
 	// … and this much from then on: more than the whole test takes, so that dead clusters hold all workers that they can get.
 	capacityPatient = 5 * time.Minute
 	// capacitySamples are as many intervals of healthy clusters as a run waits for, for capacityWindow at most.
-	capacitySamples = 1000
+	capacitySamples = 500
 	capacityWindow  = 8 * time.Second
 	// capacitySlow is how much longer the median interval may be with dead clusters around. Without limits for the dead it is
 	// longer than the test; a machine that gets busy in the middle of the test makes it a little longer, too.
@@ -48,7 +49,7 @@ const (
 	capacityConnections = 4 * probe.DefaultWorkers
 )
 
-// TestPoolCapacity probes 5,000 targets at real servers, first without the dead ones, then with them. What the Pool uses
+// TestPoolCapacity probes 1,500 targets at real servers, first without the dead ones, then with them. What the Pool uses
 // stays within the same bounds, the healthy ones are probed on time, and nothing is left in the end. TestPoolFleet is the
 // same with simulated time and without connections.
 func TestPoolCapacity(t *testing.T) {

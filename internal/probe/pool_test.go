@@ -123,7 +123,7 @@ func TestPoolFleet(t *testing.T) {
 			t.Errorf("after the first round: -want, +got:\n%s", diff)
 		}
 		f.forget()
-		<-time.After(10 * time.Minute)
+		<-time.After(5 * time.Minute)
 		p.Set("newcomer", testConfig(t, "live-newcomer"))
 		<-time.After(time.Second)
 		if _, _, ok := p.Result("newcomer"); !ok {
@@ -151,7 +151,7 @@ func (f *fleet) check(t *testing.T, workers, before int) {
 	if slowest > 67*time.Second || slowest < 54*time.Second {
 		t.Errorf("a healthy cluster was not probed for %s, want 60 s ± 10 %%", slowest)
 	}
-	t.Logf("%d probes in 10 min, at most %d at a time, %d of dead clusters; the slowest healthy one after %s", f.asked, f.maxRunning, f.maxDead, slowest)
+	t.Logf("%d probes in 5 min, at most %d at a time, %d of dead clusters; the slowest healthy one after %s", f.asked, f.maxRunning, f.maxDead, slowest)
 }
 
 // TestPoolSlow: clusters that answer just before their time is up keep nobody else waiting, and count as healthy.

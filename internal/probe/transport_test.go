@@ -92,6 +92,7 @@ func connectProxy(t *testing.T, status string) string {
 }
 
 func TestOnceProxy(t *testing.T) {
+	t.Parallel()
 	rules := loopback
 	rules.AllowProxy = true
 	cases := map[string]struct {

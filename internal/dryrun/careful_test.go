@@ -19,10 +19,10 @@ import (
 	"github.com/chandler-hub/chandler/internal/dryrun"
 )
 
-// TestExtension: an API server of an extension that does not say that it knows dryRun would write, and is not asked. Nothing that the client
+// extension: an API server of an extension that does not say that it knows dryRun would write, and is not asked. Nothing that the client
 // is told to do is done.
-func TestExtension(t *testing.T) {
-	admin, c := connect(t, "")
+func (s *apiServer) extension(t *testing.T) {
+	admin, c := s.admin, s.connect(t, "")
 	var mu sync.Mutex
 	var writes []string
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,6 +12,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/crdschema"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/rollout"
 )
 
@@ -25,9 +26,7 @@ func TestRolloutSets(t *testing.T) {
 	}{"AtOnce": {atOnce, true, 1}, "Three": {threeWaves, false, 3}, "Four": {fourWaves, false, 4}} {
 		t.Run(name, func(t *testing.T) {
 			u := newSet("set", []string{"one"}, "http://charts", "http://git")
-			if err := unstructured.SetNestedMap(u.Object, tc.strategy, "spec", "rollout"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, unstructured.SetNestedMap(u.Object, tc.strategy, "spec", "rollout"))
 			raw, err := json.Marshal(u)
 			if err != nil {
 				t.Fatal(err)
@@ -36,9 +35,7 @@ func TestRolloutSets(t *testing.T) {
 				t.Error(err)
 			}
 			set := &hubv1.AddonSet{}
-			if err := json.Unmarshal(raw, set); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(raw, set))
 			strategy, err := rollout.New(set.Spec.Rollout)
 			if err != nil {
 				t.Fatal(err)

@@ -25,6 +25,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -63,9 +64,7 @@ func TestWorkloadIdentity(t *testing.T) {
 			if len(docs) != 2 {
 				t.Fatalf("it holds %d objects", len(docs))
 			}
-			if err := errors.Join(yaml.UnmarshalStrict(docs[0], account), yaml.UnmarshalStrict(docs[1], reg)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(yaml.UnmarshalStrict(docs[0], account), yaml.UnmarshalStrict(docs[1], reg)))
 			if err := s.Refuses(docs[1]); err != nil {
 				t.Error(err)
 			}
@@ -100,9 +99,7 @@ func checked(t *testing.T, file, text string) []preview.Object {
 	t.Helper()
 	for _, doc := range documents(t, text) {
 		is := &metav1.TypeMeta{}
-		if err := yaml.Unmarshal(doc, is); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal(doc, is))
 		if s := crdschema.Ours(is.Kind); s != nil {
 			if err := s.Refuses(doc); err != nil {
 				t.Errorf("%s: %v", file, err)
@@ -264,9 +261,7 @@ func TestRolloutAlerts(t *testing.T) {
 	watched := 0
 	for _, doc := range documents(t, text) {
 		a := &alert{}
-		if err := yaml.Unmarshal(doc, a); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal(doc, a))
 		for _, source := range a.Spec.EventSources {
 			if source.Kind != "HelmRelease" && source.Kind != "Kustomization" {
 				t.Errorf("%s: Flux has no events of a %s", a.Metadata.Name, source.Kind)

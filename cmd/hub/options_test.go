@@ -17,6 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/manifestchart"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/render"
 )
@@ -27,9 +28,7 @@ func read(t *testing.T, args ...string) *options {
 	o := &options{}
 	f := pflag.NewFlagSet("hub", pflag.ContinueOnError)
 	o.addFlags(f)
-	if err := f.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Parse(args))
 	return o
 }
 
@@ -168,9 +167,7 @@ func TestRegistrationRules(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rules.yaml")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	write("rules: [{name: vcluster, match: {kind: Secret, namespaces: [team-a], names: vc-*}, register: {key: config}}]")
 	c := complete(t, apiServer{}, "--registration-rules="+file)
@@ -179,9 +176,7 @@ func TestRegistrationRules(t *testing.T) {
 		t.Errorf("-want +got:\n%s", d)
 	}
 	asked := &hubconfig.Shared{}
-	if err := asked.TakeRegistrationRules(c.Published()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, asked.TakeRegistrationRules(c.Published()))
 	if d := cmp.Diff(want, asked.Origins.Rules); d != "" {
 		t.Errorf("what the command line reads: -want +got:\n%s", d)
 	}

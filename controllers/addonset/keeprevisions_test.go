@@ -17,6 +17,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -56,9 +57,7 @@ func TestRevisionsOfWhatIsHeldAreMadeAgain(t *testing.T) {
 			r := newFixture(t, objects...)
 			stored := func() *hubv1.AddonSet {
 				s := &hubv1.AddonSet{}
-				if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), s); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), s))
 				return s
 			}
 			reconcile := func() (*appsv1.ControllerRevision, bool) {
@@ -75,17 +74,13 @@ func TestRevisionsOfWhatIsHeldAreMadeAgain(t *testing.T) {
 				}
 				return revision, err == nil
 			}
-			if err := r.Client.Delete(t.Context(), stored()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.Client.Delete(t.Context(), stored()))
 			if _, there := reconcile(); there {
 				t.Error("made while garbage collection is at the set")
 			}
 			s := stored()
 			s.Finalizers = []string{hubv1.AddonSetFinalizer}
-			if err := r.Client.Update(t.Context(), s); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.Client.Update(t.Context(), s))
 			got, there := reconcile()
 			if there != tc.again || there && (!metav1.IsControlledBy(got, set) || !bytes.Equal(got.Data.Raw, raw)) {
 				t.Errorf("there %t, want %t: %+v", there, tc.again, got)

@@ -30,6 +30,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/rollout"
 )
@@ -242,9 +243,7 @@ func TestRevisionOutOfABackup(t *testing.T) {
 			if _, err := r.snapshot(t.Context(), set, nil); err != nil {
 				t.Fatal(err)
 			}
-			if err := r.api.Get(t.Context(), client.ObjectKeyFromObject(there), there); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.api.Get(t.Context(), client.ObjectKeyFromObject(there), there))
 			if !metav1.IsControlledBy(there, set) || string(there.Data.Raw) != string(raw) || (there.UID == "revision") == tc.fails {
 				t.Errorf("it is %+v", there)
 			}
@@ -275,9 +274,7 @@ func TestMatcherOrphans(t *testing.T) {
 				deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
 			d := r.look()
 			if tc.leaves {
-				if err := deliverywriter.Withdraw(t.Context(), r.Client, d, false); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, deliverywriter.Withdraw(t.Context(), r.Client, d, false))
 			}
 			reg := registrationOne("prod")
 			if reg.Status.ClusterUID = "cluster"; tc.other == "" {
@@ -302,15 +299,11 @@ func TestAFormerLeaderGivesNothingBack(t *testing.T) {
 	m := newMatcherFixture(t, interceptor.Funcs{}, reg, deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
 	read := func() *hubv1.AddonDelivery {
 		d := deliveryOne(nil)
-		if err := m.api.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.api.Get(t.Context(), client.ObjectKeyFromObject(d), d))
 		return d
 	}
 	there, set := read(), types.NamespacedName{Namespace: "flux-system", Name: "base"}
-	if err := m.deliver(t.Context(), reg, set, "set", gift{revision: "newer"}, there); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.deliver(t.Context(), reg, set, "set", gift{revision: "newer"}, there))
 	if err := m.deliver(t.Context(), reg, set, "set", gift{revision: "older"}, there); !apply.Lagged(err) {
 		t.Errorf("the older one is written: %v", err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -66,9 +67,7 @@ func TestAskingIsNoExcuse(t *testing.T) {
 	r.starts = enqueue.NewBell(enqueue.Itself)
 	stored := &hubv1.AddonSet{}
 	for range 2 { // the second time it has been granted, and the delivery has not reported that yet
-		if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored))
 		if _, err := r.Reconcile(t.Context(), stored); err != nil {
 			t.Fatal(err)
 		}
@@ -95,9 +94,7 @@ func TestReadyWaitsForWhoStarts(t *testing.T) {
 	r.starts = enqueue.NewBell(enqueue.Itself)
 	stored := &hubv1.AddonSet{}
 	for range 2 { // the second time the matcher has been told, and the cache does not show it yet
-		if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored))
 		if _, err := r.Reconcile(t.Context(), stored); err != nil {
 			t.Fatal(err)
 		}
@@ -196,9 +193,7 @@ func TestStatusIsLost(t *testing.T) {
 	}})
 	stored := &hubv1.AddonSet{}
 	for range 3 {
-		if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored))
 		if _, err := r.Reconcile(t.Context(), stored); err != nil {
 			t.Fatal(err)
 		}
@@ -206,21 +201,15 @@ func TestStatusIsLost(t *testing.T) {
 		if s := stored.Status.Rollout; s.Revision != old.Name || len(s.FailedRevisions) != 1 || s.Phase != hubv1.RolloutRolledBack || len(c.starts) != 0 || c.newcomers != old.Name {
 			t.Fatalf("%+v, starts %v, new clusters get %s", s, c.starts, c.newcomers)
 		}
-		if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored))
 		stored.Status = hubv1.AddonSetStatus{}
-		if err := r.Client.Status().Update(t.Context(), stored); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Client.Status().Update(t.Context(), stored))
 	}
 	if writes != 1 {
 		t.Errorf("%d writes", writes)
 	}
 	// Its revisions are lost as well, and its deliveries.
-	if err := errors.Join(r.Client.Delete(t.Context(), old), r.Client.Delete(t.Context(), d)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(r.Client.Delete(t.Context(), old), r.Client.Delete(t.Context(), d)))
 	if _, err := r.Reconcile(t.Context(), stored); err != nil {
 		t.Fatal(err)
 	}
@@ -233,9 +222,7 @@ func TestStatusIsLost(t *testing.T) {
 	}
 	// All at once, only what has failed is kept. When nothing has, the annotation goes.
 	stored.Status.Rollout.Waves, stored.Status.Rollout.FailedRevisions = nil, nil
-	if err := r.keepRecord(t.Context(), stored); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.keepRecord(t.Context(), stored))
 	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil || stored.Annotations[hubv1.RolloutAnnotation] != "" {
 		t.Errorf("%v: %v", err, stored.Annotations)
 	}
@@ -260,9 +247,7 @@ func TestASoakThatNobodyHasSeen(t *testing.T) {
 	r.Tenure.Renew(r.Clock.Now())
 	stored := &hubv1.AddonSet{}
 	for range 2 { // the first time it makes the revision
-		if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored))
 		result, err := r.Reconcile(t.Context(), stored)
 		if err != nil {
 			t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/inventory"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
@@ -54,9 +55,7 @@ func TestOriginIsGone(t *testing.T) {
 	ref := origin.ClusterProfile.Reference("one")
 	reg.Spec.OriginRef = &ref
 	scheme := hubscheme.New()
-	if err := inventoryv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, inventoryv1alpha1.AddToScheme(scheme))
 	for _, made := range []bool{false, true} { // true: an older hub has
 		b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&inventoryv1alpha1.ClusterProfile{}).WithObjects(reg)
 		if made {
@@ -85,9 +84,7 @@ func TestCarried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := hubscheme.New()
-			if err := inventoryv1alpha1.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, inventoryv1alpha1.AddToScheme(scheme))
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one", UID: "u"}}
 			ref := origin.ClusterProfile.Reference("one")
 			reg.Spec.OriginRef = &ref

@@ -19,6 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/probe"
 )
 
@@ -44,9 +45,7 @@ func TestFailuresAreForgotten(t *testing.T) {
 	}
 	remove := func(obj client.Object) {
 		t.Helper()
-		if err := api.Delete(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, api.Delete(t.Context(), obj))
 	}
 	look(1, "it gives no token")
 	remove(m.delivery)
@@ -54,9 +53,7 @@ func TestFailuresAreForgotten(t *testing.T) {
 	clock.Step(firstRetry)
 	look(0, "no delivery is there")
 	m.delivery.ResourceVersion = ""
-	if err := api.Create(t.Context(), m.delivery); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, api.Create(t.Context(), m.delivery))
 	look(1, "it gives no token to another delivery")
 	remove(m.reg)
 	look(0, "somebody has deleted the registration")

@@ -28,6 +28,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/probe"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -146,9 +147,7 @@ func (m *renewable) look(t *testing.T) (*corev1.Secret, time.Duration) {
 		t.Fatal(err)
 	}
 	s := &corev1.Secret{}
-	if err := m.api.Get(t.Context(), client.ObjectKeyFromObject(m.secret), s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.api.Get(t.Context(), client.ObjectKeyFromObject(m.secret), s))
 	return s, result.RequeueAfter
 }
 
@@ -157,13 +156,9 @@ func (m *renewable) pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	m.clock.SetTime(m.clock.Now().Add(d))
 	s := &corev1.Secret{}
-	if err := m.api.Get(t.Context(), client.ObjectKeyFromObject(m.secret), s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.api.Get(t.Context(), client.ObjectKeyFromObject(m.secret), s))
 	m.publish(t, s)
-	if err := m.api.Status().Update(t.Context(), m.reg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.api.Status().Update(t.Context(), m.reg))
 }
 
 func (m *renewable) events() (out []string) {
@@ -281,9 +276,7 @@ func TestOwnTokenPutBack(t *testing.T) {
 	for range int(time.Hour / every) {
 		s, _ := m.look(t)
 		s.Data = m.secret.Data
-		if err := m.api.Update(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.api.Update(t.Context(), s))
 		m.pass(t, every)
 	}
 	if most := int(time.Hour/token.Apart) + 1; len(m.asked) > most {
@@ -298,13 +291,9 @@ func TestOwnTokenMeanwhile(t *testing.T) {
 	theirs := strings.Replace(registered(jwt(ownAccount, now, now.Add(time.Hour))), "192.0.2.7", "192.0.2.9", 1)
 	m.meanwhile = func(c client.Client) {
 		s := &corev1.Secret{}
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(m.secret), s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Get(t.Context(), client.ObjectKeyFromObject(m.secret), s))
 		s.Data["value"] = []byte(theirs)
-		if err := c.Update(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Update(t.Context(), s))
 	}
 	if after, _ := m.look(t); string(after.Data["value"]) != theirs {
 		t.Errorf("the Secret has\n%s", after.Data["value"])

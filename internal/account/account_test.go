@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandler-hub/chandler/internal/account"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -28,9 +29,7 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(path)
 	if err != nil {
@@ -194,9 +193,7 @@ func TestPlan(t *testing.T) {
 		Cluster: []account.Step{{State: account.AsIs, Object: "Namespace x"}, {State: account.Missing, Object: "ClusterRoleBinding x", Note: "to ClusterRole cluster-admin"}},
 		Hub:     []account.Step{{State: account.Differs, Object: "Secret fleet/edge1", Note: "labels and annotations"}}}
 	var b bytes.Buffer
-	if err := p.Print(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Print(&b))
 	golden(t, "plan.txt", b.String())
 	if p.Nothing() || !(account.Plan{Hub: []account.Step{{State: account.AsIs}}}).Nothing() {
 		t.Error("a plan that changes something is none, or the other way round")

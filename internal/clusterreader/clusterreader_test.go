@@ -26,6 +26,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -225,9 +226,7 @@ kind: HelmRelease
 metadata: {name: a-objects, namespace: chandler-system, labels: {chandler.dev/cluster-key: `+key+`, chandler.dev/addon: objects}}
 spec: {interval: 10m}`)
 	reg := &hubv1.ClusterRegistration{}
-	if err := yaml.Unmarshal([]byte(registration("a", "tenants")), reg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(registration("a", "tenants")), reg))
 	reg.Spec.OriginRef = &hubv1.OriginReference{Kind: "Secret", Name: "a"}
 	return s, reg
 }
@@ -240,16 +239,12 @@ func explained(t *testing.T, s *apiServer, reg *hubv1.ClusterRegistration) strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := explain.Cluster(in).Print(&out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, explain.Cluster(in).Print(&out))
 	r, err := explain.Addon(in, "objects")
 	if err != nil {
 		return out.String() + err.Error()
 	}
-	if err := r.Print(&out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Print(&out))
 	return out.String()
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/diff"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/manifestchart"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -116,9 +117,7 @@ func TestGolden(t *testing.T) {
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(file)
 	if err != nil && !os.IsNotExist(err) {
@@ -144,14 +143,10 @@ func TestNothingSecret(t *testing.T) {
 func TestMarkdownFits(t *testing.T) {
 	r := computed(t, "testdata/removed")
 	whole := &strings.Builder{}
-	if err := diff.Markdown(whole, r, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, diff.Markdown(whole, r, 0))
 	for _, most := range []int{whole.Len(), 4000, 3000, 600, 50} {
 		b := &strings.Builder{}
-		if err := diff.Markdown(b, r, most); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, diff.Markdown(b, r, most))
 		got := b.String()
 		if len(got) > most || !strings.HasPrefix(got, diff.Mark[:min(20, most)]) {
 			t.Errorf("%d bytes of at most %d:\n%s", len(got), most, got)
@@ -187,9 +182,7 @@ func TestLongLines(t *testing.T) {
 	}
 	for _, most := range []int{6000, 2000, 1000} {
 		b := &strings.Builder{}
-		if err := diff.Markdown(b, r, most); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, diff.Markdown(b, r, most))
 		got := b.String()
 		if len(got) > most || most > 2000 && !strings.Contains(got, "the second") || !(strings.Contains(got, "cluster b") && strings.Contains(got, "cluster c")) && !strings.Contains(got, "more section") && !strings.Contains(got, "sections") {
 			t.Errorf("at most %d bytes:\n%s", most, got)
@@ -200,9 +193,7 @@ func TestLongLines(t *testing.T) {
 // TestProse: quotes stay quotes, and nothing is struck out or becomes a link.
 func TestProse(t *testing.T) {
 	b := &strings.Builder{}
-	if err := diff.Markdown(b, &diff.Result{Warnings: []string{`"a" ~~b~~ c\*d https://example.com www.example.com #1`}}, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, diff.Markdown(b, &diff.Result{Warnings: []string{`"a" ~~b~~ c\*d https://example.com www.example.com #1`}}, 0))
 	want := "- &#34;a&#34; \\~\\~b\\~\\~ c\\\\\\*d https:\u200b//example.com www\u200b.example.com \\#1\n"
 	if !strings.Contains(b.String(), want) {
 		t.Errorf("want %q in %q", want, b.String())
@@ -213,9 +204,7 @@ func TestProse(t *testing.T) {
 func TestColoured(t *testing.T) {
 	evil := "a\x1b[2Jb"
 	b := &strings.Builder{}
-	if err := diff.Text(b, &diff.Result{From: evil, To: evil, Notes: []string{evil}}, diff.TextOptions{Colour: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, diff.Text(b, &diff.Result{From: evil, To: evil, Notes: []string{evil}}, diff.TextOptions{Colour: true}))
 	if strings.Contains(b.String(), "\x1b[2J") {
 		t.Errorf("%q clears the terminal", b.String())
 	}

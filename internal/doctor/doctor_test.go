@@ -19,6 +19,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/doctor"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -358,14 +359,10 @@ func TestPage(t *testing.T) {
 			}
 		}
 		var b strings.Builder
-		if err := doctor.Examine(f).Page(false).Flush(&b); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, doctor.Examine(f).Page(false).Flush(&b))
 		file := filepath.Join("testdata", name+".txt")
 		if *update {
-			if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, []byte(b.String()), 0o600))
 		}
 		want, err := os.ReadFile(file)
 		if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/diff"
 	"github.com/chandler-hub/chandler/internal/dryrun"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
@@ -28,9 +29,7 @@ func objects(t *testing.T, text string) (out []*unstructured.Unstructured) {
 	t.Helper()
 	for _, doc := range strings.Split(text, "\n---\n") {
 		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(doc), &u.Object); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal([]byte(doc), &u.Object))
 		if u.Object != nil {
 			out = append(out, u)
 		}
@@ -127,9 +126,7 @@ func TestAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	system := &corev1.Namespace{}
-	if err := c.Client.Get(t.Context(), types.NamespacedName{Name: "kube-system"}, system); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Client.Get(t.Context(), types.NamespacedName{Name: "kube-system"}, system))
 	s.uid = string(system.UID)
 	if _, err := dryrun.Connect(t.Context(), s.config, "", "another"); err == nil || !strings.Contains(err.Error(), "another cluster answers") {
 		t.Errorf("another cluster is asked: %v", err)

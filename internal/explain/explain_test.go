@@ -26,6 +26,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/explain"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -140,18 +141,14 @@ func run(t *testing.T, in *explain.Input, addon string) string {
 	t.Helper()
 	var out bytes.Buffer
 	if addon == "" {
-		if err := explain.Cluster(in).Print(&out); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, explain.Cluster(in).Print(&out))
 		return out.String()
 	}
 	r, err := explain.Addon(in, addon)
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
-	if err := r.Print(&out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Print(&out))
 	return out.String()
 }
 
@@ -178,9 +175,7 @@ func TestGolden(t *testing.T) {
 			}
 			file := filepath.Join(dir, "want.txt")
 			if *update {
-				if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(file, []byte(got.String()), 0o644))
 			}
 			want, err := os.ReadFile(file)
 			if err != nil {

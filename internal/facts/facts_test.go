@@ -15,6 +15,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/facts"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
@@ -25,9 +26,7 @@ func read[T any](t *testing.T, text string) *T {
 	if text == "" {
 		return nil
 	}
-	if err := yaml.UnmarshalStrict([]byte(text), out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte(text), out))
 	return out
 }
 
@@ -41,9 +40,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(raw); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, u.UnmarshalJSON(raw))
 	return u
 }
 

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/chandler-hub/chandler/internal/fetch"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
@@ -306,28 +307,18 @@ func TestCredentialsInTheClear(t *testing.T) {
 func TestCopy(t *testing.T) {
 	from, into := t.TempDir(), filepath.Join(t.TempDir(), "content")
 	for name, text := range map[string]string{"a/b.yaml": "b", "c.txt": "c", ".git/config": "hunter2", "sub/.git": "gitdir: elsewhere", "d.yaml": "d"} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(from, name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(from, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(from, name)), 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(from, name), []byte(text), 0o600))
 	}
 	for name, to := range map[string]string{"in.yaml": ".git/config", "out.yaml": "/etc/hostname", "dir": ".git"} {
-		if err := os.Symlink(to, filepath.Join(from, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, filepath.Join(from, name)))
 	}
 	ignore := "*.txt\n!.git/\n!.git/**"
-	if err := fetch.Copy(from, into, &ignore); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, fetch.Copy(from, into, &ignore))
 	if got := strings.Join(files(t, into), " "); got != "a/b.yaml=b d.yaml=d" {
 		t.Errorf("it has taken %s", got)
 	}
-	if err := os.WriteFile(filepath.Join(from, "Chart.yaml"), []byte("name: a"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(from, "Chart.yaml"), []byte("name: a"), 0o600))
 	chart, err := fetch.ReadChart(from)
 	for _, f := range chart {
 		if err != nil || strings.Contains(string(f.Data), "hunter2") {

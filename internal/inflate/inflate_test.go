@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandler-hub/chandler/internal/inflate"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 var update = flag.Bool("update", false, "write what comes out as what is wanted")
@@ -91,9 +92,7 @@ func read(t *testing.T, name string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, doc := range strings.Split("\n"+string(raw), "\n---\n") {
 		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(doc), &u.Object); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal([]byte(doc), &u.Object))
 		out = append(out, u)
 	}
 	return out
@@ -126,9 +125,7 @@ func TestObjects(t *testing.T) {
 			}
 			name := filepath.Join(dir, "want.yaml")
 			if *update {
-				if err := os.WriteFile(name, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(name, []byte(got), 0o600))
 			}
 			want, err := os.ReadFile(name)
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -172,9 +169,7 @@ func TestKept(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		flux := all[0].DeepCopy()
 		flux.SetName(name)
-		if err := unstructured.SetNestedField(flux.Object, name, "spec", "kubeConfig", "secretRef", "name"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unstructured.SetNestedField(flux.Object, name, "spec", "kubeConfig", "secretRef", "name"))
 		in, err := f.Input(&inflate.Object{Flux: flux, Shared: all[1:], Version: "v1.34.2"})
 		if err != nil {
 			t.Fatal(err)
@@ -188,9 +183,7 @@ func TestKept(t *testing.T) {
 		t.Errorf("the keys are equal: %v, and the chart was asked for %d times", keys[0] == keys[1], source.charts)
 	}
 	flux := all[0].DeepCopy()
-	if err := unstructured.SetNestedField(flux.Object, "9", "spec", "values", "tag"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unstructured.SetNestedField(flux.Object, "9", "spec", "values", "tag"))
 	if in, err := f.Input(&inflate.Object{Flux: flux, Shared: all[1:], Version: "v1.34.2"}); err != nil || in.Key == keys[0] {
 		t.Errorf("other values have the same key (%v)", err)
 	}

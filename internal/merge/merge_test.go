@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandler-hub/chandler/internal/merge"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 func doc(t testing.TB, text string) map[string]any {
@@ -22,9 +23,7 @@ func doc(t testing.TB, text string) map[string]any {
 		t.Fatal(err)
 	}
 	out := map[string]any{}
-	if err := utiljson.Unmarshal(raw, &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, utiljson.Unmarshal(raw, &out))
 	return out
 }
 
@@ -190,9 +189,7 @@ func FuzzMerge(f *testing.F) {
 			return
 		}
 		theirs := map[string]any{}
-		if err := utiljson.Unmarshal(want, &theirs); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, utiljson.Unmarshal(want, &theirs))
 		if !reflect.DeepEqual(mine, theirs) {
 			t.Fatalf("%s + %s: got %v, want %v", rawA, before, mine, theirs)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/manifestchart"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -46,9 +47,7 @@ func report(t *testing.T, in []byte, o preview.Options) (*preview.Report, []erro
 func printed(t *testing.T, r *preview.Report, explain bool) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := preview.Print(&out, r, explain); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, preview.Print(&out, r, explain))
 	return out.String()
 }
 
@@ -113,9 +112,7 @@ func golden(t *testing.T, file, got string) {
 			t.Fatal(err)
 		}
 		if got != "" {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, []byte(got), 0o644))
 		}
 	}
 	want, err := os.ReadFile(file)

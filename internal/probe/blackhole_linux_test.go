@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/probe"
 )
 
@@ -17,12 +18,8 @@ func TestOnceBlackHole(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Close(listener) })
-	if err := syscall.Bind(listener, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Listen(listener, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Bind(listener, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	must.Do(t, syscall.Listen(listener, 0))
 	name, err := syscall.Getsockname(listener)
 	if err != nil {
 		t.Fatal(err)

@@ -29,6 +29,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
@@ -126,9 +127,7 @@ func TestDepartureTakesItsOwnSecret(t *testing.T) {
 				return
 			}
 			var b strings.Builder
-			if err := d.Print(&b); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, d.Print(&b))
 			if (d.secret != nil) != tc.takes || strings.Contains(b.String(), "Secret fleet/edge1: deleted") != tc.takes {
 				t.Errorf("it would do\n%s", b.String())
 			}
@@ -234,12 +233,8 @@ func TestByHandIsAnotherMeanwhile(t *testing.T) {
 	}
 	again := byHand("edge1", "elsewhere")
 	again.UID = "again"
-	if err := r.Hub.Client.Delete(t.Context(), reg); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Hub.Client.Create(t.Context(), again); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Hub.Client.Delete(t.Context(), reg))
+	must.Do(t, r.Hub.Client.Create(t.Context(), again))
 	if err := r.Leave(t.Context(), d); err == nil || !strings.Contains(err.Error(), "meanwhile") {
 		t.Error(err)
 	}
@@ -276,9 +271,7 @@ func TestSecretThatAnotherRegistrationUses(t *testing.T) {
 			s.Labels[hubv1.RegisterLabel] = "false"
 			r := onHub(s)
 			create := func() {
-				if err := r.Hub.Client.Create(t.Context(), tc.other); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, r.Hub.Client.Create(t.Context(), tc.other))
 			}
 			if !tc.late {
 				create()

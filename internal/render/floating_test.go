@@ -18,6 +18,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -26,9 +27,7 @@ const someCommit = "8a0a69e0f0910bb3e11b0a4789781ee4f11f8990"
 func floatingProgram(t *testing.T, text string) (*compile.Program, render.Target) {
 	t.Helper()
 	spec := &hubv1.AddonSetSpec{}
-	if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte(text), spec))
 	p, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Set: "base", Platform: true})
 	if err != nil {
 		t.Fatal(err)
@@ -169,9 +168,7 @@ func TestFloatingOfATenant(t *testing.T) {
 			patches: [{op: add, path: /chart/spec/sourceRef/namespace, value: flux-system}]}]}]`),
 	} {
 		spec := &hubv1.AddonSetSpec{}
-		if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.UnmarshalStrict([]byte(text), spec))
 		p, err := compile.Compile(spec, compile.Author{Namespace: "tenant", Set: "base"})
 		if err != nil {
 			t.Fatal(name, err)
@@ -184,9 +181,7 @@ func TestFloatingOfATenant(t *testing.T) {
 		}
 	}
 	spec := &hubv1.AddonSetSpec{}
-	if err := yaml.UnmarshalStrict([]byte(fmt.Sprintf(chart, `name: "<< 'handmade' >>"`, "")), spec); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte(fmt.Sprintf(chart, `name: "<< 'handmade' >>"`, "")), spec))
 	team := &fluxspec.TeamRules{Name: "dev", Namespaces: []string{"apps"}, Allow: []string{"https://git.example.org/*"}}
 	p, err := compile.Compile(spec, compile.Author{Namespace: "tenant", Set: "base", Team: team})
 	if err != nil {
@@ -243,9 +238,7 @@ func TestPinned(t *testing.T) {
 				t.Errorf("the copy has the name of what follows upstream: %s", pinned.GetName())
 			}
 			var want map[string]any
-			if err := yaml.Unmarshal([]byte(tc.want), &want); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, yaml.Unmarshal([]byte(tc.want), &want))
 			if diff := cmp.Diff(want, pinned.Object["spec"]); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -33,9 +34,7 @@ func program(t *testing.T, dir string) *compile.Program {
 		t.Fatal(err)
 	}
 	set := &hubv1.AddonSet{}
-	if err := yaml.UnmarshalStrict(raw, set); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict(raw, set))
 	return compiled(t, &set.Spec)
 }
 
@@ -43,9 +42,7 @@ func program(t *testing.T, dir string) *compile.Program {
 func programOfSpec(t *testing.T, text string) *compile.Program {
 	t.Helper()
 	spec := &hubv1.AddonSetSpec{}
-	if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte(text), spec))
 	return compiled(t, spec)
 }
 
@@ -96,9 +93,7 @@ func TestGolden(t *testing.T) {
 			all.WriteString(got)
 			golden := filepath.Join(dir, "want.yaml")
 			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(golden, []byte(got), 0o644))
 			}
 			want, err := os.ReadFile(golden)
 			if err != nil {

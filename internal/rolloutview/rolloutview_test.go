@@ -23,6 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/page"
 	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
@@ -126,9 +127,7 @@ func play(t *testing.T, in *rolloutview.Input, words []string) string {
 	case err != nil:
 		return "error: " + err.Error() + "\n"
 	case p != nil:
-		if err := p.Flush(&out); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Flush(&out))
 		return out.String()
 	}
 	if order.Patch != nil {
@@ -153,9 +152,7 @@ func accepted(t *testing.T, set *hubv1.AddonSet, patch []byte) {
 	var change struct {
 		Spec struct{ Pause *hubv1.RolloutPause }
 	}
-	if err := json.Unmarshal(patch, &change); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(patch, &change))
 	after := set.DeepCopy()
 	if after.Spec.Pause = change.Spec.Pause; after.Spec.Pause == nil {
 		return
@@ -202,9 +199,7 @@ func TestCommands(t *testing.T) {
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

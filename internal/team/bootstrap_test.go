@@ -22,6 +22,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/team"
 )
 
@@ -31,9 +32,7 @@ var update = flag.Bool("update", false, "write the golden files")
 func of(t *testing.T, text string) *hubv1.Team {
 	t.Helper()
 	out := &hubv1.Team{}
-	if err := yaml.UnmarshalStrict([]byte(text), out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte(text), out))
 	return out
 }
 
@@ -68,9 +67,7 @@ func compiled(t *testing.T, name string, spec *hubv1.AddonSetSpec) *compile.Prog
 func objects(t *testing.T, spec *hubv1.AddonSetSpec) []unstructured.Unstructured {
 	t.Helper()
 	var body struct{ Objects []map[string]any }
-	if err := json.Unmarshal(spec.Addons[0].Manifests.Raw, &body); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(spec.Addons[0].Manifests.Raw, &body))
 	out := make([]unstructured.Unstructured, len(body.Objects))
 	for i := range out {
 		out[i].Object = body.Objects[i]
@@ -110,9 +107,7 @@ func TestGolden(t *testing.T) {
 			}
 			golden := filepath.Join(dir, "want.yaml")
 			if *update {
-				if err := os.WriteFile(golden, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(golden, got, 0o644))
 			}
 			want, err := os.ReadFile(golden)
 			if err != nil {
@@ -256,9 +251,7 @@ func TestIsolation(t *testing.T) {
 	for _, o := range objects(t, bootstrap(t, in)) {
 		if o.GetKind() == "NetworkPolicy" {
 			p := &networkingv1.NetworkPolicy{}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, p, true); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, p, true))
 			policies[p.Namespace] = p.Spec
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/get"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // noon is the time of the commands.
@@ -112,9 +113,7 @@ func TestGetWatch(t *testing.T) {
 		u := h.Objects[i].DeepCopy()
 		u.SetResourceVersion("8")
 		if change != "" {
-			if err := unstructured.SetNestedField(u.Object, change, "status", "kubernetesVersion"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, unstructured.SetNestedField(u.Object, change, "status", "kubernetesVersion"))
 		}
 		raw, err := json.Marshal(map[string]any{"type": typ, "object": u.Object})
 		if err != nil {
@@ -134,8 +133,6 @@ func TestGetWatch(t *testing.T) {
 	for until := time.Now().Add(20 * time.Second); strings.Count(out.String(), "\n") < printed && time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 	}
 	stop()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-done)
 	clitest.Golden(t, "watch.txt", out.String())
 }

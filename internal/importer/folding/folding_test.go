@@ -26,6 +26,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/importer/folding"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
@@ -50,15 +51,11 @@ func input(t *testing.T, text string) folding.Input {
 			in.Objects = append(in.Objects, folding.Object{File: "in.yaml", Line: d.Line, Unstructured: u})
 		case "AddonSet":
 			set := hubv1.AddonSet{}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &set); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &set))
 			in.Sets = append(in.Sets, set)
 		case "ClusterRegistration":
 			reg := hubv1.ClusterRegistration{}
-			if err := preview.Strict(u, &reg); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, preview.Strict(u, &reg))
 			in.Registrations = append(in.Registrations, reg)
 		default:
 			in.Origins = append(in.Origins, u)
@@ -313,9 +310,7 @@ func TestFold(t *testing.T) {
 			}
 			path := filepath.Join(dir, "want.yaml")
 			if *update {
-				if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(path, []byte(got), 0o600))
 			}
 			want, err := os.ReadFile(path)
 			if err != nil {

@@ -60,10 +60,7 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join("..", "docs", "performance.md")
-	page, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Read(t, file)
 	before, rest, found := bytes.Cut(page, []byte(tableBegin))
 	_, after, closed := bytes.Cut(rest, []byte(tableEnd))
 	if !found || !closed {

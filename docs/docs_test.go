@@ -14,14 +14,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, path)
 	return string(raw)
 }
 

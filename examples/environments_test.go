@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/chandler-hub/chandler/examples"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // shell runs programs in a folder.
@@ -109,9 +110,7 @@ func putExample(t *testing.T, dir string, from map[string]string) {
 
 func put(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
 	if err := os.WriteFile(file, []byte(text), 0o700); err != nil { // scripts among them
 		t.Fatal(err)
 	}
@@ -119,10 +118,7 @@ func put(t *testing.T, file, text string) {
 
 func edit(t *testing.T, file, old, next string) {
 	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, file)
 	if !strings.Contains(string(raw), old) {
 		t.Fatalf("%s has no %q", file, old)
 	}

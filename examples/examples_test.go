@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -165,10 +164,7 @@ func TestFolders(t *testing.T) {
 		"charts": "charts/README.md", "environments": "environments/README.md", "git": "git/policies/policies.yaml",
 		"policies": "policies/README.md", "rollout": "rollout/README.md",
 	}
-	index, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	index := must.Read(t, "README.md")
 	entries, err := examples.FS.ReadDir(".")
 	if err != nil || len(entries) < 10 {
 		t.Fatalf("%d folders (%v)", len(entries), err)

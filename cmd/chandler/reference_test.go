@@ -150,10 +150,7 @@ func TestManPages(t *testing.T) {
 	// Their date is $SOURCE_DATE_EPOCH, which a release sets.
 	must.Do(t, doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "Chandler", Manual: "Chandler"}, dir))
 	walk(t, func(t *testing.T, cmd *cobra.Command) {
-		raw, err := os.ReadFile(filepath.Join(dir, strings.ReplaceAll(cmd.CommandPath(), " ", "-")+".1"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Read(t, filepath.Join(dir, strings.ReplaceAll(cmd.CommandPath(), " ", "-")+".1"))
 		for _, want := range []string{".TH ", ".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION", ".SH EXAMPLE"} {
 			if !strings.Contains(string(raw), want) {
 				t.Errorf("there is no %q in\n%s", want, raw)

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,10 +27,7 @@ func installed(t *testing.T) []client.Object {
 	}
 	var out []client.Object
 	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Read(t, file)
 		for _, text := range strings.Split(string(raw), "\n---\n") {
 			var o client.Object
 			switch {

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -29,10 +28,7 @@ func TestRevisionsOfWhatIsHeldAreMadeAgain(t *testing.T) {
 	}}
 	set.Spec.SelectAll = true
 	set.Spec.Addons = []hubv1.Addon{{Name: "app", AddonBody: hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(`{"chartRef":{"kind":"OCIRepository","name":"x"}}`)}}}}
-	raw, hash, err := compile.Snapshot(&set.Spec, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw, hash := snapshotOf(t, set)
 	for name, tc := range map[string]struct {
 		revision string
 		again    bool

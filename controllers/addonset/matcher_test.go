@@ -25,7 +25,6 @@ import (
 	"github.com/chandler-hub/chandler/controllers/deliverywriter"
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/internal/apply"
-	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/identity"
@@ -220,10 +219,7 @@ func TestMatcherIsNotFooledByAName(t *testing.T) {
 func TestRevisionOutOfABackup(t *testing.T) {
 	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set"}}
 	set.Spec.Addons = []hubv1.Addon{{Name: "a"}}
-	raw, hash, err := compile.Snapshot(&set.Spec, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw, hash := snapshotOf(t, set)
 	was := set.DeepCopy()
 	was.UID = "was"
 	for name, tc := range map[string]struct {

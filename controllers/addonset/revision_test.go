@@ -11,16 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/compile"
 )
 
 // A set that comes back to the content of an older revision has that one as its newest: the number says so, and is raised once.
 func TestARevisionThatIsUsedAgainIsTheNewest(t *testing.T) {
 	set, name := rollingSet(t)
-	raw, _, err := compile.Snapshot(&set.Spec, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw, _ := snapshotOf(t, set)
 	revision := func(name string, number int64, raw []byte) *appsv1.ControllerRevision {
 		return &appsv1.ControllerRevision{
 			ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: name, Labels: map[string]string{hubv1.AddonSetLabel: "base"},

@@ -35,10 +35,7 @@ func rollingSet(t *testing.T) (*hubv1.AddonSet, string) {
 	set.Spec.SelectAll = true
 	set.Spec.Addons = []hubv1.Addon{{Name: "hello", AddonBody: hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(`{"chartRef":{"kind":"OCIRepository","name":"x"}}`)}}}}
 	set.Spec.Rollout = &hubv1.Rollout{Waves: []hubv1.Wave{{Name: "canary", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"ring": "canary"}}}}}
-	_, hash, err := compile.Snapshot(&set.Spec, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, hash := snapshotOf(t, set)
 	return set, identity.Revision("base", hash, render.Epoch)
 }
 
@@ -106,12 +103,19 @@ func TestReadyWaitsForWhoStarts(t *testing.T) {
 }
 
 // revisionOf is the revision of a set with its present content.
-func revisionOf(t *testing.T, set *hubv1.AddonSet, epoch int) *appsv1.ControllerRevision {
+// snapshotOf returns what a revision stores of a set, and the hash of that.
+func snapshotOf(t *testing.T, set *hubv1.AddonSet) (raw []byte, hash string) {
 	t.Helper()
 	raw, hash, err := compile.Snapshot(&set.Spec, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return raw, hash
+}
+
+func revisionOf(t *testing.T, set *hubv1.AddonSet, epoch int) *appsv1.ControllerRevision {
+	t.Helper()
+	raw, hash := snapshotOf(t, set)
 	return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{
 		Namespace: set.Namespace, Name: identity.Revision(set.Name, hash, epoch), Labels: map[string]string{hubv1.AddonSetLabel: set.Name},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, hubv1.GroupVersion.WithKind("AddonSet"))},
@@ -232,10 +236,7 @@ func TestStatusIsLost(t *testing.T) {
 func TestASoakThatNobodyHasSeen(t *testing.T) {
 	set, _ := rollingSet(t)
 	set.Spec.Rollout.Waves[0].Soak = &metav1.Duration{Duration: 30 * time.Minute}
-	_, hash, err := compile.Snapshot(&set.Spec, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, hash := snapshotOf(t, set)
 	revision := identity.Revision("base", hash, render.Epoch)
 	long := metav1.NewTime(fleetTime.Add(-5 * time.Hour))
 	set.Status.Rollout = &hubv1.RolloutStatus{Revision: revision, CompletedRevision: "base-1-e3", Wave: "canary", WaveReady: &long, Phase: hubv1.RolloutSoaking, Started: &long}

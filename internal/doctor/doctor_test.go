@@ -364,10 +364,7 @@ func TestPage(t *testing.T) {
 		if *update {
 			must.Do(t, os.WriteFile(file, []byte(b.String()), 0o600))
 		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Read(t, file)
 		if d := gocmp.Diff(string(want), b.String()); d != "" {
 			t.Errorf("%s:\n%s", name, d)
 		}

@@ -38,10 +38,7 @@ const newest, frozen = "newest", "frozen"
 // load reads the objects of a hub from one file.
 func load(t *testing.T, file string) *explain.Input {
 	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, file)
 	in := &explain.Input{
 		Shared: hubconfig.Shared{
 			HubID: "chandler", PlatformNamespaces: []string{"chandler-system"},
@@ -160,10 +157,7 @@ func TestGolden(t *testing.T) {
 	}
 	for _, dir := range dirs {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
-			args, err := os.ReadFile(filepath.Join(dir, "args.txt"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			args := must.Read(t, filepath.Join(dir, "args.txt"))
 			var got strings.Builder
 			for _, line := range strings.Split(strings.TrimSpace(string(args)), "\n") {
 				_, addon, _ := strings.Cut(line, " ")
@@ -177,10 +171,7 @@ func TestGolden(t *testing.T) {
 			if *update {
 				must.Do(t, os.WriteFile(file, []byte(got.String()), 0o644))
 			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must.Read(t, file)
 			if d := cmp.Diff(string(want), got.String()); d != "" {
 				t.Errorf("%s: -want +got, and go test -update writes it:\n%s", file, d)
 			}

@@ -5,7 +5,6 @@ package expression
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chandler-hub/chandler/internal/expression/meter"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // TestEveryFunctionIsPriced: of each function of the cel-go that is installed somebody has thought about what it costs, with each type of
@@ -37,10 +37,7 @@ func TestEveryFunctionIsPriced(t *testing.T) {
 		slices.Sort(overloads)
 		fmt.Fprintln(&got, name, strings.Join(overloads, " "))
 	}
-	want, err := os.ReadFile("testdata/functions.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Read(t, "testdata/functions.txt")
 	if d := cmp.Diff(string(want), got.String()); d != "" {
 		t.Errorf("-known +installed:\n%s", d)
 	}

@@ -85,10 +85,7 @@ func (f *from) HasSecret(namespace, name string) bool {
 
 func read(t *testing.T, name string) []*unstructured.Unstructured {
 	t.Helper()
-	raw, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, name)
 	var out []*unstructured.Unstructured
 	for _, doc := range strings.Split("\n"+string(raw), "\n---\n") {
 		u := &unstructured.Unstructured{}

@@ -84,10 +84,7 @@ func TestGolden(t *testing.T) {
 	for _, file := range files {
 		dir := filepath.Dir(file)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
-			in, err := os.ReadFile(filepath.Join(dir, "in.yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			in := must.Read(t, filepath.Join(dir, "in.yaml"))
 			got := run(t, in, options())
 			if again := run(t, in, options()); again != got {
 				t.Errorf("not the same the second time: %s", cmp.Diff(got, again, cmp.AllowUnexported(outcome{})))
@@ -131,10 +128,7 @@ func TestOutputReadsBack(t *testing.T) {
 		t.Fatal("there are no cases", err)
 	}
 	for _, file := range files {
-		in, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := must.Read(t, file)
 		for _, explain := range []bool{false, true} {
 			o := options()
 			o.Explain = explain
@@ -232,10 +226,7 @@ func FuzzRender(f *testing.F) {
 
 // TestStrict: with --strict, what is a warning without it is an error, and nothing else changes.
 func TestStrict(t *testing.T) {
-	in, err := os.ReadFile("testdata/unknown-facts/in.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Read(t, "testdata/unknown-facts/in.yaml")
 	lax, _ := report(t, in, options())
 	o := options()
 	o.Strict = true

@@ -48,15 +48,12 @@ func TestLabelIsSetBack(t *testing.T) {
 			return err
 		},
 	})
-	d, err := r.Departure(t.Context(), edge1, false, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := departure(t, r)
 	var b strings.Builder
 	if err := d.Print(&b); err != nil || !strings.Contains(b.String(), "Kustomization flux-system/clusters of Flux applies this object") {
 		t.Errorf("%v, it would do\n%s", err, b.String())
 	}
-	synctest.Test(t, func(t *testing.T) { err = r.Leave(t.Context(), d) })
+	err := leave(t, r, d)
 	if err == nil || !strings.Contains(err.Error(), `Kustomization flux-system/clusters of Flux has set label`) || asked.Load() > 0 {
 		t.Errorf("asked %d times: %v\n%s", asked.Load(), err, r.Out)
 	}

@@ -92,6 +92,23 @@ func onHub(objects ...client.Object) *Registrar {
 	return r
 }
 
+// departure is that of fleet/edge1, whose add-ons and account go with it.
+func departure(t *testing.T, r *Registrar) *Departure {
+	t.Helper()
+	d, err := r.Departure(t.Context(), edge1, false, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// leave carries a departure out, by a clock that waits for nobody.
+func leave(t *testing.T, r *Registrar, d *Departure) (err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { err = r.Leave(t.Context(), d) })
+	return err
+}
+
 // Secret fleet/edge1 and its account go with the registration that has it for its origin, and with no other one.
 func TestDepartureTakesItsOwnSecret(t *testing.T) {
 	kamajis := origin.Kamaji.Reference("edge1")
@@ -204,14 +221,11 @@ func TestAccountIsTheLastToGo(t *testing.T) {
 			s := made()
 			asked := answering(t, s, began.Add(time.Hour), http.StatusServiceUnavailable)
 			r := onHub(append(tc.there, s)...)
-			d, err := r.Departure(t.Context(), edge1, false, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := departure(t, r)
 			if tc.change != nil {
 				tc.change(t, r.Hub.Client)
 			}
-			synctest.Test(t, func(t *testing.T) { err = r.Leave(t.Context(), d) })
+			err := leave(t, r, d)
 			if (asked.Load() > 0) != tc.asked || err == nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("asked %d times: %v\n%s", asked.Load(), err, r.Out)
 			}
@@ -227,10 +241,7 @@ func TestAccountIsTheLastToGo(t *testing.T) {
 func TestByHandIsAnotherMeanwhile(t *testing.T) {
 	reg := byHand("edge1", "elsewhere")
 	r := onHub(reg)
-	d, err := r.Departure(t.Context(), edge1, false, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := departure(t, r)
 	again := byHand("edge1", "elsewhere")
 	again.UID = "again"
 	must.Do(t, r.Hub.Client.Delete(t.Context(), reg))
@@ -290,10 +301,7 @@ func TestSecretThatAnotherRegistrationUses(t *testing.T) {
 			if tc.late {
 				create()
 			}
-			synctest.Test(t, func(t *testing.T) { err = r.Leave(t.Context(), d) })
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, leave(t, r, d))
 			if err := r.Hub.Client.Get(t.Context(), edge1, &corev1.Secret{}); (err == nil) != tc.stays {
 				t.Errorf("the Secret: %v\n%s", err, r.Out)
 			}
@@ -329,11 +337,8 @@ func TestAccountThatIsGone(t *testing.T) {
 				}
 				r.Cluster = config.RESTConfig()
 			}
-			d, err := r.Departure(t.Context(), edge1, false, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			synctest.Test(t, func(t *testing.T) { err = r.Leave(t.Context(), d) })
+			d := departure(t, r)
+			err := leave(t, r, d)
 			if (err == nil) != (tc.err == "") || err != nil && (!strings.Contains(err.Error(), tc.err) || !strings.Contains(err.Error(), "These stay")) {
 				t.Errorf("%v\n%s", err, r.Out)
 			}

@@ -172,10 +172,7 @@ func TestHostilePatches(t *testing.T) {
 			p := programOfSpec(t, b.String())
 			to, in := fleetInput(1)
 			began := time.Now()
-			r, err := render.Render(p, to, in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := renders(t, p, to, in)
 			if got := fmt.Sprint(r.Failed[fmt.Sprintf("a%d", tc.addons-1)]); !strings.Contains(got, tc.want) || len(got) > 500 {
 				t.Errorf("got %.500s", got)
 			}

@@ -146,10 +146,7 @@ func TestObjectsUseTheIdentity(t *testing.T) {
 	to := target("tenant1")
 	want := map[string]any{"configMapRef": map[string]any{"name": identity.KubeconfigCopy(to.HubID, to.Registration)}}
 	for name, p := range programs(t) {
-		result, err := render.Render(p, to, &render.Input{Cluster: &expression.Cluster{Name: "tenant1", UID: "a-uid"}, Identity: "some-cluster"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		result := renders(t, p, to, &render.Input{Cluster: &expression.Cluster{Name: "tenant1", UID: "a-uid"}, Identity: "some-cluster"})
 		for _, o := range result.Objects {
 			got, _, _ := unstructured.NestedMap(o.Object.Object, "spec", "kubeConfig")
 			if d := cmp.Diff(want, got); d != "" {

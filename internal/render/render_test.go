@@ -29,10 +29,7 @@ func target(name string) render.Target {
 
 func program(t *testing.T, dir string) *compile.Program {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(dir, "in.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, filepath.Join(dir, "in.yaml"))
 	set := &hubv1.AddonSet{}
 	must.Do(t, yaml.UnmarshalStrict(raw, set))
 	return compiled(t, &set.Spec)
@@ -53,6 +50,15 @@ func compiled(t *testing.T, spec *hubv1.AddonSetSpec) *compile.Program {
 		t.Fatal(err)
 	}
 	return p
+}
+
+func renders(t *testing.T, p *compile.Program, to render.Target, in *render.Input) *render.Result {
+	t.Helper()
+	r, err := render.Render(p, to, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 func print(t *testing.T, p *compile.Program, to render.Target) string {
@@ -95,10 +101,7 @@ func TestGolden(t *testing.T) {
 			if *update {
 				must.Do(t, os.WriteFile(golden, []byte(got), 0o644))
 			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must.Read(t, golden)
 			if d := cmp.Diff(string(want), got); d != "" {
 				t.Errorf("-want +got, and go test -update writes it:\n%s", d)
 			}

@@ -33,10 +33,7 @@ var update = flag.Bool("update", false, "write the golden files")
 // load reads a set and what belongs to it from one file. A delivery gets the name that the hub gives.
 func load(t *testing.T, file string) *rolloutview.Input {
 	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, file)
 	in := &rolloutview.Input{Now: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)}
 	for _, text := range strings.Split(string(raw), "\n---\n") {
 		var kind metav1.TypeMeta
@@ -176,10 +173,7 @@ func TestCommands(t *testing.T) {
 	}
 	for _, dir := range folders {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
-			lines, err := os.ReadFile(filepath.Join(dir, "args.txt"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			lines := must.Read(t, filepath.Join(dir, "args.txt"))
 			in := load(t, filepath.Join(dir, "in.yaml"))
 			var got strings.Builder
 			for _, line := range strings.Split(strings.TrimSpace(string(lines)), "\n") {

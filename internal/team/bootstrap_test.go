@@ -84,10 +84,7 @@ func TestGolden(t *testing.T) {
 	schema := crdschema.Ours("Team")
 	for _, dir := range dirs {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
-			raw, err := os.ReadFile(filepath.Join(dir, "in.yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Read(t, filepath.Join(dir, "in.yaml"))
 			if err := schema.Refuses(raw); err != nil {
 				t.Errorf("the API server would refuse it: %v", err)
 			}
@@ -109,10 +106,7 @@ func TestGolden(t *testing.T) {
 			if *update {
 				must.Do(t, os.WriteFile(golden, got, 0o644))
 			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must.Read(t, golden)
 			if d := cmp.Diff(string(want), string(got)); d != "" {
 				t.Errorf("-want +got, and go test -update writes it:\n%s", d)
 			}

@@ -280,10 +280,7 @@ func TestFold(t *testing.T) {
 	for _, file := range dirs {
 		dir := filepath.Dir(file)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Read(t, file)
 			in := input(t, string(raw))
 			in.Targets = map[string]folding.Target{ // what --from-cluster would find out; only one of the inputs has such Secrets
 				"fleet/b/": {Fingerprint: "b"}, "infra/copy-of-b/admin.conf": {Fingerprint: "b"}, "fleet/moved/": {Fingerprint: "old"},
@@ -312,10 +309,7 @@ func TestFold(t *testing.T) {
 			if *update {
 				must.Do(t, os.WriteFile(path, []byte(got), 0o600))
 			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must.Read(t, path)
 			if d := cmp.Diff(string(want), got); d != "" {
 				t.Errorf("-want +got:\n%s", d)
 			}

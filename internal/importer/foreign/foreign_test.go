@@ -13,6 +13,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/importer/folding"
 	"github.com/chandler-hub/chandler/internal/importer/foreign"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
 
@@ -30,20 +31,12 @@ func TestWrite(t *testing.T) {
 	}
 	for _, file := range append(one, fleet...) {
 		t.Run(file, func(t *testing.T) {
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Read(t, file)
 			got := written(t, filepath.ToSlash(file), raw)
 			if *update {
-				if err := os.WriteFile(file+".want", []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(file+".want", []byte(got), 0o600))
 			}
-			want, err := os.ReadFile(file + ".want")
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must.Read(t, file+".want")
 			if d := cmp.Diff(string(want), got); d != "" {
 				t.Errorf("-want +got:\n%s", d)
 			}

@@ -28,10 +28,7 @@ var checkedSize = Parameters{Clusters: 200, Addons: 5, Dead: 0.1, ProbeInterval:
 
 // The pictures in docs are what the recorded runs give.
 func TestGrowth(t *testing.T) {
-	results, err := readFile(filepath.Join("..", "docs", "growth.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	results := must.Get(readFile(filepath.Join("..", "docs", "growth.json"))).Or(t)
 	for name, picture := range map[string]struct {
 		results []Result
 		along   axis
@@ -55,10 +52,7 @@ func TestGrowth(t *testing.T) {
 
 // The table in docs/performance.md is what the newest runs of each size give.
 func TestTable(t *testing.T) {
-	results, err := readFile(filepath.Join("..", "docs", "growth.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	results := must.Get(readFile(filepath.Join("..", "docs", "growth.json"))).Or(t)
 	file := filepath.Join("..", "docs", "performance.md")
 	page := must.Read(t, file)
 	before, rest, found := bytes.Cut(page, []byte(tableBegin))

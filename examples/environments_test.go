@@ -95,10 +95,7 @@ func (p *pullRequest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // putExample writes files of the example into a folder.
 func putExample(t *testing.T, dir string, from map[string]string) {
 	t.Helper()
-	files, err := examples.Folder("environments")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(examples.Folder("environments")).Or(t)
 	for name, text := range files {
 		for prefix, to := range from {
 			if rest, ok := strings.CutPrefix(name, prefix); ok {

@@ -44,20 +44,14 @@ func TestWorkloadIdentity(t *testing.T) {
 		"gcp": {"iam.gke.io/gcp-service-account"}, "generic": nil,
 	}
 	s := registrationSchema(t)
-	entries, err := examples.FS.ReadDir("workload-identity")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(examples.FS.ReadDir("workload-identity")).Or(t)
 	var seen []string
 	for _, e := range entries {
 		if e.Name() == "addonset.yaml" {
 			continue
 		}
 		t.Run(e.Name(), func(t *testing.T) {
-			text, err := examples.Read(path.Join("workload-identity", e.Name()), map[string]string{"${CA}": "the CA, in PEM"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(examples.Read(path.Join("workload-identity", e.Name()), map[string]string{"${CA}": "the CA, in PEM"})).Or(t)
 			account, reg := &corev1.ServiceAccount{}, &hubv1.ClusterRegistration{}
 			docs := documents(t, text)
 			if len(docs) != 2 {
@@ -116,10 +110,7 @@ func checked(t *testing.T, file, text string) []preview.Object {
 // and no warnings.
 func rendered(t *testing.T, objects []preview.Object) map[string][]string {
 	t.Helper()
-	fleet, err := preview.NewFleet(objects, origin.Policy{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fleet := must.Get(preview.NewFleet(objects, origin.Policy{})).Or(t)
 	got := preview.Render(fleet, preview.Options{Shared: shared})
 	if len(got.Errors)+len(got.Warnings) > 0 {
 		t.Errorf("errors %v, warnings %v", got.Errors, got.Warnings)
@@ -145,10 +136,7 @@ func TestTeams(t *testing.T) {
 // folder returns the objects in all YAML files of a folder, as `chandler render -f` reads it.
 func folder(t *testing.T, dir string) []preview.Object {
 	t.Helper()
-	files, err := examples.Folder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(examples.Folder(dir)).Or(t)
 	var objects []preview.Object
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		if strings.HasSuffix(file, ".yaml") {
@@ -181,10 +169,7 @@ func TestFolders(t *testing.T) {
 				}
 				return
 			}
-			text, err := examples.Read(file, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(examples.Read(file, nil)).Or(t)
 			// The first line below the heading, where there is one.
 			if heading, rest, _ := strings.Cut(text, "\n\n"); strings.HasPrefix(heading, "# ") && !strings.Contains(heading, "\n") {
 				text = rest
@@ -239,20 +224,11 @@ func TestRolloutAlerts(t *testing.T) {
 			}
 		}
 	}
-	text, err := examples.Read("rollout/alerts.yaml", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := examples.Read("rollout/addonset.yaml", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(examples.Read("rollout/alerts.yaml", nil)).Or(t)
+	set := must.Get(examples.Read("rollout/addonset.yaml", nil)).Or(t)
 	const cluster = "apiVersion: chandler.dev/v1alpha1\nkind: ClusterRegistration\n" +
 		"metadata: {namespace: fleet, name: one, labels: {tier: prod}}\nspec: {kubeConfig: {secretRef: {name: one, key: value}}}\n"
-	fleet, err := preview.NewFleet(checked(t, "addonset.yaml", set+"---\n"+cluster), origin.Policy{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fleet := must.Get(preview.NewFleet(checked(t, "addonset.yaml", set+"---\n"+cluster), origin.Policy{})).Or(t)
 	made := preview.Render(fleet, preview.Options{Shared: shared}).Clusters[0].Objects
 	watched := 0
 	for _, doc := range documents(t, text) {

@@ -53,10 +53,7 @@ func TestReference(t *testing.T) {
 			t.Errorf("%s is not what the command says: run make generate (%v)", path, err)
 		}
 	}
-	files, err := os.ReadDir(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(os.ReadDir(reference)).Or(t)
 	for _, f := range files {
 		if _, known := pages[f.Name()]; !known {
 			t.Errorf("docs/cli/%s is of no command: run make generate", f.Name())

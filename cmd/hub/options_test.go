@@ -34,10 +34,7 @@ func read(t *testing.T, args ...string) *options {
 
 func complete(t *testing.T, hub apiServer, args ...string) *hubconfig.Config {
 	t.Helper()
-	c, err := read(t, args...).complete(hub)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(read(t, args...).complete(hub)).Or(t)
 	return c
 }
 

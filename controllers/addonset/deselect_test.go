@@ -35,10 +35,7 @@ func gold() *metav1.LabelSelector {
 // leaving is what a set asks for that leaves what it does not select.
 func leaving(t *testing.T, set *hubv1.AddonSet) *removals {
 	t.Helper()
-	selector, err := match.New(match.Reach{Namespace: set.Namespace, Platform: true}, &set.Spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	selector := must.Get(match.New(match.Reach{Namespace: set.Namespace, Platform: true}, &set.Spec)).Or(t)
 	return (&Reconciler{}).newRemovals(t.Context(), set, match.Aim{Reach: selector.Reach(), Selector: selector})
 }
 

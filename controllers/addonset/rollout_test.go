@@ -249,10 +249,7 @@ func TestASoakThatNobodyHasSeen(t *testing.T) {
 	stored := &hubv1.AddonSet{}
 	for range 2 { // the first time it makes the revision
 		must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored))
-		result, err := r.Reconcile(t.Context(), stored)
-		if err != nil {
-			t.Fatal(err)
-		}
+		result := must.Get(r.Reconcile(t.Context(), stored)).Or(t)
 		if starts := r.registry.sets[client.ObjectKeyFromObject(set)].starts; len(starts) != 0 || result.RequeueAfter != tenure.Looks {
 			t.Errorf("%+v, again after %s", starts, result.RequeueAfter)
 		}

@@ -199,10 +199,7 @@ func TestByRuleOfATakenName(t *testing.T) {
 func TestByRuleWakes(t *testing.T) {
 	one, certificates := vcluster("team-a", "one"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "certificates"}}
 	b := newByRule(t, one, certificates)
-	found, err := b.r.Origins.Concerned(t.Context(), origin.Secret, "team-a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get(b.r.Origins.Concerned(t.Context(), origin.Secret, "team-a")).Or(t)
 	if d := cmp.Diff([]types.NamespacedName{client.ObjectKeyFromObject(one)}, found); d != "" {
 		t.Errorf("of a Namespace: -want +got:\n%s", d)
 	}

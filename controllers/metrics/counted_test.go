@@ -18,16 +18,14 @@ import (
 	"github.com/chandler-hub/chandler/controllers/metrics"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/probe"
 )
 
 func register(t *testing.T) (*metrics.Metrics, *prometheus.Registry) {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	m, err := metrics.Register(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(metrics.Register(registry)).Or(t)
 	return m, registry
 }
 
@@ -95,10 +93,7 @@ func TestProbesAreMeasured(t *testing.T) {
 	if strings.Contains(got, probe.ReasonCanceled) {
 		t.Errorf("a probe that nobody waits for any more is counted:\n%s", got)
 	}
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(registry.Gather()).Or(t)
 	if problems, err := promlint.NewWithMetricFamilies(families).Lint(); err != nil || len(problems) > 0 {
 		t.Errorf("%v (%v)", problems, err)
 	}

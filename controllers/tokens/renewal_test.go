@@ -107,10 +107,7 @@ func newRenewable(t *testing.T, change func(*renewable)) *renewable {
 
 func parse(t *testing.T, raw []byte) *kubeconfig.Config {
 	t.Helper()
-	config, err := kubeconfig.Parse(raw, rules())
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(kubeconfig.Parse(raw, rules())).Or(t)
 	return config
 }
 
@@ -142,10 +139,7 @@ func (m *renewable) probe(_ context.Context, cfg *kubeconfig.Config, opts probe.
 // look reconciles once, and returns the Secret and after how long the controller looks again.
 func (m *renewable) look(t *testing.T) (*corev1.Secret, time.Duration) {
 	t.Helper()
-	result, err := m.fixture.Reconcile(t.Context(), reconcile.Request{NamespacedName: cluster})
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := must.Get(m.fixture.Reconcile(t.Context(), reconcile.Request{NamespacedName: cluster})).Or(t)
 	s := &corev1.Secret{}
 	must.Do(t, m.api.Get(t.Context(), client.ObjectKeyFromObject(m.secret), s))
 	return s, result.RequeueAfter

@@ -41,10 +41,7 @@ func text(t *testing.T, objects ...any) string {
 	t.Helper()
 	var b strings.Builder
 	for _, o := range objects {
-		raw, err := yaml.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(yaml.Marshal(o)).Or(t)
 		b.WriteString("---\n" + string(raw))
 	}
 	return b.String()

@@ -127,10 +127,7 @@ func (s *apiServer) reader(t *testing.T) *live.Reader {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	c, err := client.New(&rest.Config{Host: server.URL, QPS: -1}, client.Options{Scheme: hubscheme.New()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.New(&rest.Config{Host: server.URL, QPS: -1}, client.Options{Scheme: hubscheme.New()})).Or(t)
 	return &live.Reader{Client: c, Hub: hubconfig.Shared{
 		HubID: "chandler", PlatformNamespaces: []string{"chandler-system"}, Chart: render.ManifestChart{URL: "http://chandler", Name: "m", Digest: "sha256:0"},
 	}}
@@ -235,10 +232,7 @@ spec: {interval: 10m}`)
 func explained(t *testing.T, s *apiServer, reg *hubv1.ClusterRegistration) string {
 	t.Helper()
 	var out bytes.Buffer
-	in, err := clusterreader.Read(t.Context(), s.reader(t), reg, "", time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(clusterreader.Read(t.Context(), s.reader(t), reg, "", time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))).Or(t)
 	must.Do(t, explain.Cluster(in).Print(&out))
 	r, err := explain.Addon(in, "objects")
 	if err != nil {
@@ -279,10 +273,7 @@ func TestReadAnotherHubs(t *testing.T) {
 	s, reg := fleet(t)
 	r := s.reader(t)
 	r.Hub.HubID = "another"
-	in, err := clusterreader.Read(t.Context(), r, reg, "", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(clusterreader.Read(t.Context(), r, reg, "", time.Now())).Or(t)
 	holds(t, strings.Join(in.Notes, "\n"), `are those of a hub with another id than "another"`)
 }
 

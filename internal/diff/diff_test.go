@@ -54,10 +54,7 @@ func fleet(t testing.TB, files ...string) *preview.Fleet {
 		}
 		objects = append(objects, found...)
 	}
-	f, err := preview.NewFleet(objects, origin.Policy{SecretNamespaces: []string{"flux-system"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(preview.NewFleet(objects, origin.Policy{SecretNamespaces: []string{"flux-system"}})).Or(t)
 	return f
 }
 

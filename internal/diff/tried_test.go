@@ -49,10 +49,7 @@ spec:
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := preview.NewFleet(found, origin.Policy{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(preview.NewFleet(found, origin.Policy{})).Or(t)
 		return f
 	}
 	return diff.Compute(&diff.Input{Before: side("one"), After: side("two"), Options: options(), From: "a", To: "b"})

@@ -112,10 +112,7 @@ func TestAPIServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs the parts that `make tools` builds")
 	}
-	c, err := localfleet.StartCluster(t.Context(), localfleet.ClusterOptions{Name: "workload", Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(localfleet.StartCluster(t.Context(), localfleet.ClusterOptions{Name: "workload", Dir: t.TempDir()})).Or(t)
 	t.Cleanup(func() { _ = c.Stop() })
 	s := &apiServer{admin: c.Client}
 	raw, err := c.Kubeconfig("kubernetes-admin", "system:masters")
@@ -146,10 +143,7 @@ type apiServer struct {
 // connect returns a client that has everything tried as a user.
 func (s *apiServer) connect(t *testing.T, user string) client.Client {
 	t.Helper()
-	as, err := dryrun.Connect(t.Context(), s.config, user, s.uid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	as := must.Get(dryrun.Connect(t.Context(), s.config, user, s.uid)).Or(t)
 	return as
 }
 

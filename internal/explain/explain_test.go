@@ -216,10 +216,7 @@ func TestAllWithinReach(t *testing.T) {
 		for i := range in.Deliveries {
 			in.Deliveries[i].Namespace = namespace
 		}
-		r, err := explain.Addon(in, "crds")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(explain.Addon(in, "crds")).Or(t)
 		var out strings.Builder
 		want = "AddonSet " + namespace + "/base, which selects all clusters of " + want + ", delivers it."
 		if err := r.Print(&out); err != nil || !strings.Contains(out.String(), want) {

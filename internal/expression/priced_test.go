@@ -20,10 +20,7 @@ import (
 // arguments that it takes. testdata/functions.txt has what they thought of. A function, or an overload, that is new fails here: give it
 // a rule, or put it into reading, and write it into the file.
 func TestEveryFunctionIsPriced(t *testing.T) {
-	l, err := getLanguage()
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(getLanguage()).Or(t)
 	var got strings.Builder
 	all := l.env.Functions()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -50,14 +47,8 @@ func TestEveryFunctionIsPriced(t *testing.T) {
 
 // TestUnpricedFunctionsAreRefused: a function that nobody has priced does not run, whatever library brings it.
 func TestUnpricedFunctionsAreRefused(t *testing.T) {
-	l, err := getLanguage()
-	if err != nil {
-		t.Fatal(err)
-	}
-	env, err := l.env.Extend(cel.Function("surprise", cel.Overload("surprise_int", []*cel.Type{cel.IntType}, cel.IntType)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(getLanguage()).Or(t)
+	env := must.Get(l.env.Extend(cel.Function("surprise", cel.Overload("surprise_int", []*cel.Type{cel.IntType}, cel.IntType)))).Or(t)
 	checked, issues := env.Compile("1 + surprise(2)")
 	if issues.Err() != nil {
 		t.Fatal(issues.Err())

@@ -35,10 +35,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	if text == "" {
 		return nil
 	}
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(yaml.YAMLToJSON([]byte(text))).Or(t)
 	u := &unstructured.Unstructured{}
 	must.Do(t, u.UnmarshalJSON(raw))
 	return u
@@ -158,10 +155,7 @@ data: {value: aHVudGVyMg==}
 stringData: {value: hunter2}
 spec: {value: hunter2}
 `))
-	raw, err := yaml.Marshal(got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(yaml.Marshal(got)).Or(t)
 	if strings.Contains(string(raw), "hunter2") || strings.Contains(string(raw), "aHVudGVyMg") {
 		t.Errorf("it holds what is secret:\n%s", raw)
 	}

@@ -225,10 +225,7 @@ func TestOCI(t *testing.T) {
 
 // TestGit: a branch, a tag, and a commit.
 func TestGit(t *testing.T) {
-	s, err := localfleet.NewGitServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(localfleet.NewGitServer()).Or(t)
 	t.Cleanup(func() { _ = s.Close() })
 	first, err := s.Commit("fleet", map[string]string{"policies/a.yaml": "one", "docs/a.md": "x"})
 	if err != nil {
@@ -288,10 +285,7 @@ func TestCredentialsInTheClear(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	host := strings.TrimPrefix(s.URL, "http://")
-	auth, err := fetch.ParseAuth([]byte(`{"auths": {"` + host + `": {"username": "me", "password": "hunter2"}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	auth := must.Get(fetch.ParseAuth([]byte(`{"auths": {"` + host + `": {"username": "me", "password": "hunter2"}}}`))).Or(t)
 	for _, r := range []*fetch.Request{
 		{Kind: "HelmRepository", Spec: map[string]any{"url": s.URL}, Chart: "web", Auth: auth},
 		{Kind: "GitRepository", Spec: map[string]any{"url": s.URL}, Auth: auth},

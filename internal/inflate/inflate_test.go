@@ -147,10 +147,7 @@ func write(t *testing.T, r *inflate.Result) string {
 	}
 	for _, list := range [][]*unstructured.Unstructured{r.Objects, r.CRDs} {
 		for _, u := range list {
-			raw, err := yaml.Marshal(u.Object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Get(yaml.Marshal(u.Object)).Or(t)
 			out.WriteString("---\n" + string(raw))
 		}
 	}
@@ -167,10 +164,7 @@ func TestKept(t *testing.T) {
 		flux := all[0].DeepCopy()
 		flux.SetName(name)
 		must.Do(t, unstructured.SetNestedField(flux.Object, name, "spec", "kubeConfig", "secretRef", "name"))
-		in, err := f.Input(&inflate.Object{Flux: flux, Shared: all[1:], Version: "v1.34.2"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := must.Get(f.Input(&inflate.Object{Flux: flux, Shared: all[1:], Version: "v1.34.2"})).Or(t)
 		if _, err := f.Objects(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}

@@ -18,10 +18,7 @@ import (
 
 func doc(t testing.TB, text string) map[string]any {
 	t.Helper()
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(yaml.YAMLToJSON([]byte(text))).Or(t)
 	out := map[string]any{}
 	must.Do(t, utiljson.Unmarshal(raw, &out))
 	return out

@@ -19,7 +19,21 @@ func Do(t testing.TB, err error) {
 // Read returns what a file holds.
 func Read(t testing.TB, path string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	Do(t, err)
-	return text
+	return Get(os.ReadFile(path)).Or(t)
+}
+
+// Got is a value, or why there is none.
+type Got[T any] struct {
+	value T
+	err   error
+}
+
+// Get takes what a function returns: must.Get(url.Parse(text)).Or(t) is the URL, or the end of the test.
+func Get[T any](value T, err error) Got[T] { return Got[T]{value, err} }
+
+// Or returns the value, or ends the test.
+func (g Got[T]) Or(t testing.TB) T {
+	t.Helper()
+	Do(t, g.err)
+	return g.value
 }

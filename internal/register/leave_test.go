@@ -95,10 +95,7 @@ func onHub(objects ...client.Object) *Registrar {
 // departure is that of fleet/edge1, whose add-ons and account go with it.
 func departure(t *testing.T, r *Registrar) *Departure {
 	t.Helper()
-	d, err := r.Departure(t.Context(), edge1, false, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(r.Departure(t.Context(), edge1, false, false)).Or(t)
 	return d
 }
 
@@ -331,10 +328,7 @@ func TestAccountThatIsGone(t *testing.T) {
 			answering(t, s, tc.expires, tc.codes...)
 			r := onHub(s)
 			if tc.admin {
-				config, err := kubeconfig.Parse(s.Data[account.SecretKey], account.Lenient())
-				if err != nil {
-					t.Fatal(err)
-				}
+				config := must.Get(kubeconfig.Parse(s.Data[account.SecretKey], account.Lenient())).Or(t)
 				r.Cluster = config.RESTConfig()
 			}
 			d := departure(t, r)

@@ -62,10 +62,7 @@ func TestBesideTheCluster(t *testing.T) {
 			case err != nil:
 				t.Fatal(err)
 			}
-			manifest, err := yaml.Marshal(result.Objects[0].Manifest().Object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			manifest := must.Get(yaml.Marshal(result.Objects[0].Manifest().Object)).Or(t)
 			keys := map[string][]string{}
 			for _, c := range result.Objects[0].Copies {
 				keys[c.Kind+" "+c.Name] = append(keys[c.Kind+" "+c.Name], c.Keys...)
@@ -114,10 +111,7 @@ func TestBesideInTheSameNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := yaml.Marshal(result.Objects[0].Manifest().Object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(yaml.Marshal(result.Objects[0].Manifest().Object)).Or(t)
 	if len(result.Objects[0].Copies) > 0 || !strings.Contains(string(raw), "name: x\n") {
 		t.Errorf("copies %v of:\n%s", result.Objects[0].Copies, raw)
 	}

@@ -28,10 +28,7 @@ func floatingProgram(t *testing.T, text string) (*compile.Program, render.Target
 	t.Helper()
 	spec := &hubv1.AddonSetSpec{}
 	must.Do(t, yaml.UnmarshalStrict([]byte(text), spec))
-	p, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Set: "base", Platform: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(compile.Compile(spec, compile.Author{Namespace: "flux-system", Set: "base", Platform: true})).Or(t)
 	return p, render.Target{HubID: "chandler", Namespace: "flux-system", Set: "base"}
 }
 
@@ -183,10 +180,7 @@ func TestFloatingOfATenant(t *testing.T) {
 	spec := &hubv1.AddonSetSpec{}
 	must.Do(t, yaml.UnmarshalStrict([]byte(fmt.Sprintf(chart, `name: "<< 'handmade' >>"`, "")), spec))
 	team := &fluxspec.TeamRules{Name: "dev", Namespaces: []string{"apps"}, Allow: []string{"https://git.example.org/*"}}
-	p, err := compile.Compile(spec, compile.Author{Namespace: "tenant", Set: "base", Team: team})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(compile.Compile(spec, compile.Author{Namespace: "tenant", Set: "base", Team: team})).Or(t)
 	if f := render.Floating(p, render.Target{HubID: "chandler", Namespace: "tenant", Set: "base"}, render.Choices{}, nil); len(f.Objects) > 0 {
 		t.Errorf("a team's set follows what is not its own: %s", f.Objects[0].What)
 	}

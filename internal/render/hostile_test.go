@@ -80,10 +80,7 @@ func TestHostileReferences(t *testing.T) {
 	}
 	spec := &hubv1.AddonSetSpec{}
 	must.Do(t, yaml.UnmarshalStrict([]byte(b.String()), spec))
-	p, err := compile.Compile(spec, compile.Author{Namespace: "team-a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(compile.Compile(spec, compile.Author{Namespace: "team-a"})).Or(t)
 	to, in := fleetInput(1)
 	to.Chart = render.ManifestChart{URL: "http://chandler", Name: "manifests", Digest: "sha256:0"}
 	begin := time.Now()

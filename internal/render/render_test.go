@@ -45,19 +45,13 @@ func programOfSpec(t *testing.T, text string) *compile.Program {
 
 func compiled(t *testing.T, spec *hubv1.AddonSetSpec) *compile.Program {
 	t.Helper()
-	p, err := compile.Compile(spec, fluxspec.Author{Namespace: "flux-system", Platform: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(compile.Compile(spec, fluxspec.Author{Namespace: "flux-system", Platform: true})).Or(t)
 	return p
 }
 
 func renders(t *testing.T, p *compile.Program, to render.Target, in *render.Input) *render.Result {
 	t.Helper()
-	r, err := render.Render(p, to, in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(render.Render(p, to, in)).Or(t)
 	return r
 }
 
@@ -71,10 +65,7 @@ func print(t *testing.T, p *compile.Program, to render.Target) string {
 			docs = append(docs, s.Object.Object)
 		}
 		for _, d := range docs {
-			raw, err := yaml.Marshal(d)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Get(yaml.Marshal(d)).Or(t)
 			b.WriteString("---\n" + string(raw))
 		}
 	}

@@ -128,10 +128,7 @@ func play(t *testing.T, in *rolloutview.Input, words []string) string {
 		return out.String()
 	}
 	if order.Patch != nil {
-		raw, err := json.Marshal(order.Patch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(json.Marshal(order.Patch)).Or(t)
 		accepted(t, in.Set, raw)
 		out.WriteString(string(raw) + "\n")
 	}
@@ -155,10 +152,7 @@ func accepted(t *testing.T, set *hubv1.AddonSet, patch []byte) {
 		return
 	}
 	after.Status = hubv1.AddonSetStatus{}
-	raw, err := json.Marshal(after)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(json.Marshal(after)).Or(t)
 	if err := schema.Refuses(raw); err != nil {
 		t.Errorf("%s: %v", patch, err)
 	}

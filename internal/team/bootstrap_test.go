@@ -46,20 +46,14 @@ func plain(t *testing.T, name, spec string) *hubv1.Team {
 
 func bootstrap(t *testing.T, in *hubv1.Team) *hubv1.AddonSetSpec {
 	t.Helper()
-	spec, err := team.Bootstrap(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	spec := must.Get(team.Bootstrap(in)).Or(t)
 	return spec
 }
 
 // compiled compiles a bootstrap as the hub does.
 func compiled(t *testing.T, name string, spec *hubv1.AddonSetSpec) *compile.Program {
 	t.Helper()
-	p, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Set: team.SetName(name), Platform: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(compile.Compile(spec, compile.Author{Namespace: "flux-system", Set: team.SetName(name), Platform: true})).Or(t)
 	return p
 }
 
@@ -98,10 +92,7 @@ func TestGolden(t *testing.T) {
 			if _, err := match.New(match.Reach{Namespace: in.Namespace, Platform: true}, spec); err != nil {
 				t.Error(err)
 			}
-			got, err := yaml.Marshal(spec)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(yaml.Marshal(spec)).Or(t)
 			golden := filepath.Join(dir, "want.yaml")
 			if *update {
 				must.Do(t, os.WriteFile(golden, got, 0o644))

@@ -41,10 +41,7 @@ spec:
 
 // TestDiffCharts: what becomes of objects, from charts and folders that are fetched, and from copies of them at two revisions.
 func TestDiffCharts(t *testing.T) {
-	charts, err := localfleet.NewChartServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	charts := must.Get(localfleet.NewChartServer()).Or(t)
 	t.Cleanup(func() { _ = charts.Close() })
 	for version, replicas := range map[string]string{"1.0.0": "1", "1.1.0": "2"} {
 		files := fstest.MapFS{
@@ -54,10 +51,7 @@ func TestDiffCharts(t *testing.T) {
 		}
 		must.Do(t, charts.Publish(files, "web"))
 	}
-	repos, err := localfleet.NewGitServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	repos := must.Get(localfleet.NewGitServer()).Or(t)
 	t.Cleanup(func() { _ = repos.Close() })
 	const policy = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: policy, namespace: default}\ndata: {a: \"1\"}\n"
 	if _, err := repos.Commit("fleet", map[string]string{"policies/a.yaml": policy}); err != nil {

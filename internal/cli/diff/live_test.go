@@ -254,10 +254,7 @@ func TestDiffLiveRules(t *testing.T) {
 		h.objects[at] = older
 		if tc.rules != nil {
 			config := &hubconfig.Config{Shared: hubconfig.Shared{HubID: "chandler", PlatformNamespaces: []string{"flux-system"}}, Rules: *tc.rules}
-			data, err := json.Marshal(config.Published())
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(json.Marshal(config.Published())).Or(t)
 			h.objects[at] = "{apiVersion: v1, kind: ConfigMap, metadata: {name: chandler-hub, namespace: chandler-system}, data: " + string(data) + "}"
 		}
 		out, errs, code := diffed(t, "--server", server, "-f", file, "--live")

@@ -115,10 +115,7 @@ func TestGetWatch(t *testing.T) {
 		if change != "" {
 			must.Do(t, unstructured.SetNestedField(u.Object, change, "status", "kubernetesVersion"))
 		}
-		raw, err := json.Marshal(map[string]any{"type": typ, "object": u.Object})
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(json.Marshal(map[string]any{"type": typ, "object": u.Object})).Or(t)
 		return string(raw)
 	}
 	h.Watched = []string{event("MODIFIED", "", 0), event("MODIFIED", "v1.37.0", 0), event("BOOKMARK", "", 0), event("DELETED", "", 2)}

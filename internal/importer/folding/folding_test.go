@@ -41,10 +41,7 @@ func hub() hubconfig.Shared {
 func input(t *testing.T, text string) folding.Input {
 	t.Helper()
 	in := folding.Input{Namespace: "flux-system", Hub: hub(), Now: time.Unix(1e9, 0)}
-	found, err := preview.Documents("in.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get(preview.Documents("in.yaml", []byte(text))).Or(t)
 	for _, d := range found {
 		switch u := d.Unstructured; u.GetKind() {
 		case "HelmRelease", "Kustomization":
@@ -299,10 +296,7 @@ func TestFold(t *testing.T) {
 			accepted(t, out)
 			got := out.Head(in.Hub)
 			for _, s := range out.Sets {
-				one, err := folding.YAML(s)
-				if err != nil {
-					t.Fatal(err)
-				}
+				one := must.Get(folding.YAML(s)).Or(t)
 				got += "---\n" + one
 			}
 			path := filepath.Join(dir, "want.yaml")
@@ -322,10 +316,7 @@ func accepted(t *testing.T, out *folding.Result) {
 	t.Helper()
 	s := crdschema.Ours("AddonSet")
 	for _, set := range out.Sets {
-		one, err := folding.YAML(set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := must.Get(folding.YAML(set)).Or(t)
 		if err := s.Refuses([]byte(one)); err != nil {
 			t.Errorf("%v\n%s", err, one)
 		}

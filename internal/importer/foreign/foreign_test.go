@@ -60,10 +60,7 @@ func written(t *testing.T, file string, raw []byte) string {
 	if err != nil {
 		return err.Error() + "\n"
 	}
-	text, err := folding.YAML(set.AddonSet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(folding.YAML(set.AddonSet)).Or(t)
 	if err := crdschema.Ours("AddonSet").Refuses([]byte(text)); err != nil {
 		t.Errorf("the API server refuses it: %v", err)
 	}

@@ -34,8 +34,7 @@ func read(t *testing.T, args ...string) *options {
 
 func complete(t *testing.T, hub apiServer, args ...string) *hubconfig.Config {
 	t.Helper()
-	c := must.Get(read(t, args...).complete(hub)).Or(t)
-	return c
+	return must.Get(read(t, args...).complete(hub)).Or(t)
 }
 
 var comparable = cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{})

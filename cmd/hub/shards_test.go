@@ -80,9 +80,7 @@ func TestShardsChange(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(append(fluxOf("flux-system", "a"), published("a"))...).Build()
 	of := func(leads bool) *shards {
 		s := &shards{client: c, live: c, leads: func() bool { return leads }, flux: "flux-system", hub: "hub"}
-		if _, err := s.learn(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.learn(t.Context(), nil)).Or(t)
 		return s
 	}
 	s, standby, now := of(true), of(false), time.Now()

@@ -57,9 +57,7 @@ func TestRevisionsOfWhatIsHeldAreMadeAgain(t *testing.T) {
 				return s
 			}
 			reconcile := func() (*appsv1.ControllerRevision, bool) {
-				if _, err := r.Reconcile(t.Context(), stored()); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(r.Reconcile(t.Context(), stored())).Or(t)
 				if held := stored().Status.HeldRemovals; held == nil || held.Count != 4 {
 					t.Fatalf("the guard holds %+v, want what is more than one cluster of five", held)
 				}

@@ -236,9 +236,7 @@ func TestRevisionOutOfABackup(t *testing.T) {
 			if _, err := r.snapshot(t.Context(), set, nil); (err != nil) != tc.fails {
 				t.Fatal(err)
 			}
-			if _, err := r.snapshot(t.Context(), set, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(r.snapshot(t.Context(), set, nil)).Or(t)
 			must.Do(t, r.api.Get(t.Context(), client.ObjectKeyFromObject(there), there))
 			if !metav1.IsControlledBy(there, set) || string(there.Data.Raw) != string(raw) || (there.UID == "revision") == tc.fails {
 				t.Errorf("it is %+v", there)
@@ -278,9 +276,7 @@ func TestMatcherOrphans(t *testing.T) {
 			}
 			reg.Finalizers, reg.DeletionTimestamp = []string{hubv1.RegistrationFinalizer}, &metav1.Time{Time: time.Now()}
 			reg.Status.Conditions = []metav1.Condition{{Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: hubv1.SameClusterReason}}
-			if _, err := r.Reconcile(t.Context(), reg); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(r.Reconcile(t.Context(), reg)).Or(t)
 			if d = r.look(); d == nil || (d.DeletionTimestamp != nil) != tc.orphaned || d.Orphaned() != tc.orphaned {
 				t.Errorf("the delivery is %+v", d)
 			}

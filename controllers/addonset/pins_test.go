@@ -208,9 +208,7 @@ func TestPinsOfATenant(t *testing.T) {
 	set.Spec.Addons = []hubv1.Addon{{Name: "hello", AddonBody: hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(
 		`{"chart":{"spec":{"chart":"hello","version":"1.x","sourceRef":{"kind":"HelmRepository","name":"private","namespace":"<< 'flux-system' >>"}}}}`)}}}}
 	must.Do(t, r.api.Create(t.Context(), set))
-	if _, err := r.Reconcile(t.Context(), set); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Reconcile(t.Context(), set)).Or(t)
 	list := &sourcev1.HelmChartList{}
 	if err := r.api.List(t.Context(), list); err != nil || len(list.Items) > 0 {
 		t.Errorf("%d charts: %v", len(list.Items), err)

@@ -65,9 +65,7 @@ func TestAskingIsNoExcuse(t *testing.T) {
 	stored := &hubv1.AddonSet{}
 	for range 2 { // the second time it has been granted, and the delivery has not reported that yet
 		must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored))
-		if _, err := r.Reconcile(t.Context(), stored); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Reconcile(t.Context(), stored)).Or(t)
 		if s := stored.Status.Rollout; s.Wave != "canary" || len(s.Waves) != 2 || s.Waves[0].Running != 1 || s.Waves[1].Running != 0 {
 			t.Errorf("%+v", s)
 		}
@@ -92,9 +90,7 @@ func TestReadyWaitsForWhoStarts(t *testing.T) {
 	stored := &hubv1.AddonSet{}
 	for range 2 { // the second time the matcher has been told, and the cache does not show it yet
 		must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored))
-		if _, err := r.Reconcile(t.Context(), stored); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Reconcile(t.Context(), stored)).Or(t)
 		if c := status.Find(stored, hubv1.ReadyCondition); c.Status != metav1.ConditionFalse || c.Reason != hubv1.ProgressingReason ||
 			!strings.Contains(c.Message, "not yet: canary") || strings.Contains(c.Message, "other") {
 			t.Errorf("Ready is %s %s: %s", c.Status, c.Reason, c.Message)
@@ -137,9 +133,7 @@ func TestGoesBackAcrossAnUpgrade(t *testing.T) {
 	other, waits := clusterOf("other", nil, old.Name)
 	r := newFixture(t, set, old, canary, failed, other, waits)
 	r.starts = enqueue.NewBell(enqueue.Itself)
-	if _, err := r.Reconcile(t.Context(), set.DeepCopy()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Reconcile(t.Context(), set.DeepCopy())).Or(t)
 	starts := r.registry.sets[client.ObjectKeyFromObject(set)].starts
 	want := identity.Renewed(old.Name, revision)
 	if got := starts[client.ObjectKeyFromObject(canary)]; len(starts) != 1 || got.Revision != want {
@@ -167,9 +161,7 @@ func TestUnchangedBeforeTheCacheHasIt(t *testing.T) {
 		}
 		return err
 	}})
-	if _, err := r.Reconcile(t.Context(), set.DeepCopy()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Reconcile(t.Context(), set.DeepCopy())).Or(t)
 	starts := r.registry.sets[client.ObjectKeyFromObject(set)].starts
 	if got, ok := starts[client.ObjectKeyFromObject(canary)]; !ok || got.Start != nil {
 		t.Errorf("%+v", starts)
@@ -198,9 +190,7 @@ func TestStatusIsLost(t *testing.T) {
 	stored := &hubv1.AddonSet{}
 	for range 3 {
 		must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored))
-		if _, err := r.Reconcile(t.Context(), stored); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Reconcile(t.Context(), stored)).Or(t)
 		c := r.registry.sets[client.ObjectKeyFromObject(set)]
 		if s := stored.Status.Rollout; s.Revision != old.Name || len(s.FailedRevisions) != 1 || s.Phase != hubv1.RolloutRolledBack || len(c.starts) != 0 || c.newcomers != old.Name {
 			t.Fatalf("%+v, starts %v, new clusters get %s", s, c.starts, c.newcomers)
@@ -214,12 +204,8 @@ func TestStatusIsLost(t *testing.T) {
 	}
 	// Its revisions are lost as well, and its deliveries.
 	must.Do(t, errors.Join(r.Client.Delete(t.Context(), old), r.Client.Delete(t.Context(), d)))
-	if _, err := r.Reconcile(t.Context(), stored); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := (&Matcher{Reconciler: r}).Reconcile(t.Context(), canary); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Reconcile(t.Context(), stored)).Or(t)
+	must.Get((&Matcher{Reconciler: r}).Reconcile(t.Context(), canary)).Or(t)
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(t.Context(), list); err != nil || len(list.Items) > 0 {
 		t.Errorf("%v: %+v", err, list.Items)

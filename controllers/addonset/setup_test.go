@@ -30,9 +30,7 @@ func TestSetCountsClustersThatItHasNotComeTo(t *testing.T) {
 		t.Helper()
 		stored := &hubv1.AddonSet{}
 		must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored))
-		if _, err := r.Reconcile(t.Context(), stored); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Reconcile(t.Context(), stored)).Or(t)
 		if got := stored.Status.Clusters.ReadySummary; got != want {
 			t.Errorf("CLUSTERS %s, want %s", got, want)
 		}

@@ -63,9 +63,7 @@ func TestOriginIsGone(t *testing.T) {
 		}
 		api := b.Build()
 		r := &Reconciler{Client: api, Live: api, Origins: stored{Reader: api}, Recorder: events.NewFakeRecorder(9), Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "chandler"}}}
-		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(reg)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(reg)})).Or(t)
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(reg), &inventoryv1alpha1.ClusterProfile{}); !apierrors.IsNotFound(err) {
 			t.Errorf("made before: %t: there is a profile: %v", made, err)
 		}
@@ -100,9 +98,7 @@ func TestCarried(t *testing.T) {
 			}
 			api := b.Build()
 			r := &Reconciler{Client: api, Live: api, Origins: stored{Reader: api}, Recorder: events.NewFakeRecorder(9), Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "chandler"}}}
-			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(reg)}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(reg)})).Or(t)
 			there := &inventoryv1alpha1.ClusterProfile{}
 			err := api.Get(t.Context(), client.ObjectKeyFromObject(reg), there)
 			if client.IgnoreNotFound(err) != nil {

@@ -50,9 +50,7 @@ func TestEditsAreUndone(t *testing.T) {
 	if s := got.Spec; s.URL != "https://charts.example.org/shop" || s.SecretRef != nil || s.PassCredentials || !s.Suspend {
 		t.Errorf("the source is %+v", s)
 	}
-	if _, err := k.Ensure(t.Context(), shared); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(k.Ensure(t.Context(), shared)).Or(t)
 	again := &sourcev1.HelmRepository{}
 	must.Do(t, api.Get(t.Context(), client.ObjectKeyFromObject(there), again))
 	if again.ResourceVersion != got.ResourceVersion {

@@ -46,9 +46,7 @@ func TestAnotherHash(t *testing.T) {
 		maps.Copy(labels, own)
 		u.SetLabels(labels)
 		u.SetAnnotations(map[string]string{hubv1.HashAnnotation: hash})
-		if _, err := k.Ensure(t.Context(), &render.Shared{Object: u, Hash: hash}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(k.Ensure(t.Context(), &render.Shared{Object: u, Hash: hash})).Or(t)
 	}
 	ensure("charts", "1", nil)
 	for _, step := range []struct {

@@ -64,9 +64,7 @@ func (m *fixture) reconcile(t *testing.T, namespace string) (*hubv1.Team, *hubv1
 	team, set := &hubv1.Team{}, &hubv1.AddonSet{}
 	key := types.NamespacedName{Namespace: namespace, Name: "shop"}
 	must.Do(t, m.Client.Get(t.Context(), key, team))
-	if _, err := m.Reconcile(t.Context(), team); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(m.Reconcile(t.Context(), team)).Or(t)
 	if err := m.Client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "team-shop"}, set); apierrors.IsNotFound(err) {
 		set = nil
 	} else if err != nil {

@@ -36,9 +36,7 @@ func TestFailuresAreForgotten(t *testing.T) {
 		}}
 	look := func(want int, why string) {
 		t.Helper()
-		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: cluster}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Reconcile(t.Context(), reconcile.Request{NamespacedName: cluster})).Or(t)
 		if n := len(r.failures.entries); n != want {
 			t.Errorf("%d clusters are remembered, want %d: %s", n, want, why)
 		}

@@ -107,8 +107,7 @@ func newRenewable(t *testing.T, change func(*renewable)) *renewable {
 
 func parse(t *testing.T, raw []byte) *kubeconfig.Config {
 	t.Helper()
-	config := must.Get(kubeconfig.Parse(raw, rules())).Or(t)
-	return config
+	return must.Get(kubeconfig.Parse(raw, rules())).Or(t)
 }
 
 // publish does what the registration controller does with a Secret to which the cluster has answered.

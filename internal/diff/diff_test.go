@@ -54,8 +54,7 @@ func fleet(t testing.TB, files ...string) *preview.Fleet {
 		}
 		objects = append(objects, found...)
 	}
-	f := must.Get(preview.NewFleet(objects, origin.Policy{SecretNamespaces: []string{"flux-system"}})).Or(t)
-	return f
+	return must.Get(preview.NewFleet(objects, origin.Policy{SecretNamespaces: []string{"flux-system"}})).Or(t)
 }
 
 func computed(t testing.TB, dir string) *diff.Result {

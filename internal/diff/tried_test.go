@@ -49,8 +49,7 @@ spec:
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := must.Get(preview.NewFleet(found, origin.Policy{})).Or(t)
-		return f
+		return must.Get(preview.NewFleet(found, origin.Policy{})).Or(t)
 	}
 	return diff.Compute(&diff.Input{Before: side("one"), After: side("two"), Options: options(), From: "a", To: "b"})
 }

@@ -143,8 +143,7 @@ type apiServer struct {
 // connect returns a client that has everything tried as a user.
 func (s *apiServer) connect(t *testing.T, user string) client.Client {
 	t.Helper()
-	as := must.Get(dryrun.Connect(t.Context(), s.config, user, s.uid)).Or(t)
-	return as
+	return must.Get(dryrun.Connect(t.Context(), s.config, user, s.uid)).Or(t)
 }
 
 // run: what becomes of each object, and why.

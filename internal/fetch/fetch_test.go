@@ -36,9 +36,7 @@ func archived(t *testing.T, files map[string]string) []byte {
 		if w.WriteHeader(head) != nil {
 			t.Fatal("no header")
 		}
-		if _, err := w.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Write([]byte(text))).Or(t)
 	}
 	if w.Close() != nil || zip.Close() != nil {
 		t.Fatal("not closed")
@@ -231,9 +229,7 @@ func TestGit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Commit("fleet", map[string]string{"policies/a.yaml": "two", "docs/a.md": "x"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit("fleet", map[string]string{"policies/a.yaml": "two", "docs/a.md": "x"})).Or(t)
 	for want, spec := range map[string]map[string]any{
 		"docs/a.md=x policies/a.yaml=two": {"ref": map[string]any{"branch": "main"}},
 		"docs/a.md=x policies/a.yaml=one": {"ref": map[string]any{"branch": "main", "commit": first}},

@@ -137,9 +137,7 @@ func TestTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Apply(base, merge.Options{Layer: "patched", Trace: trace}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(p.Apply(base, merge.Options{Layer: "patched", Trace: trace})).Or(t)
 	got := map[string]string{}
 	for _, f := range trace.Fields() {
 		raw, _ := json.Marshal(f)

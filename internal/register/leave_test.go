@@ -95,8 +95,7 @@ func onHub(objects ...client.Object) *Registrar {
 // departure is that of fleet/edge1, whose add-ons and account go with it.
 func departure(t *testing.T, r *Registrar) *Departure {
 	t.Helper()
-	d := must.Get(r.Departure(t.Context(), edge1, false, false)).Or(t)
-	return d
+	return must.Get(r.Departure(t.Context(), edge1, false, false)).Or(t)
 }
 
 // leave carries a departure out, by a clock that waits for nobody.

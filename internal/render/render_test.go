@@ -45,14 +45,12 @@ func programOfSpec(t *testing.T, text string) *compile.Program {
 
 func compiled(t *testing.T, spec *hubv1.AddonSetSpec) *compile.Program {
 	t.Helper()
-	p := must.Get(compile.Compile(spec, fluxspec.Author{Namespace: "flux-system", Platform: true})).Or(t)
-	return p
+	return must.Get(compile.Compile(spec, fluxspec.Author{Namespace: "flux-system", Platform: true})).Or(t)
 }
 
 func renders(t *testing.T, p *compile.Program, to render.Target, in *render.Input) *render.Result {
 	t.Helper()
-	r := must.Get(render.Render(p, to, in)).Or(t)
-	return r
+	return must.Get(render.Render(p, to, in)).Or(t)
 }
 
 func print(t *testing.T, p *compile.Program, to render.Target) string {

@@ -37,9 +37,7 @@ func packed(t *testing.T, files map[string]string) string {
 			head.Typeflag, head.Linkname, head.Size, text = tar.TypeSymlink, to, 0, ""
 		}
 		must.Do(t, w.WriteHeader(head))
-		if _, err := w.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Write([]byte(text))).Or(t)
 	}
 	must.Do(t, w.Close())
 	must.Do(t, zip.Close())

@@ -46,15 +46,13 @@ func plain(t *testing.T, name, spec string) *hubv1.Team {
 
 func bootstrap(t *testing.T, in *hubv1.Team) *hubv1.AddonSetSpec {
 	t.Helper()
-	spec := must.Get(team.Bootstrap(in)).Or(t)
-	return spec
+	return must.Get(team.Bootstrap(in)).Or(t)
 }
 
 // compiled compiles a bootstrap as the hub does.
 func compiled(t *testing.T, name string, spec *hubv1.AddonSetSpec) *compile.Program {
 	t.Helper()
-	p := must.Get(compile.Compile(spec, compile.Author{Namespace: "flux-system", Set: team.SetName(name), Platform: true})).Or(t)
-	return p
+	return must.Get(compile.Compile(spec, compile.Author{Namespace: "flux-system", Set: team.SetName(name), Platform: true})).Or(t)
 }
 
 // objects returns the objects of a bootstrap.

@@ -54,9 +54,7 @@ func TestDiffCharts(t *testing.T) {
 	repos := must.Get(localfleet.NewGitServer()).Or(t)
 	t.Cleanup(func() { _ = repos.Close() })
 	const policy = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: policy, namespace: default}\ndata: {a: \"1\"}\n"
-	if _, err := repos.Commit("fleet", map[string]string{"policies/a.yaml": policy}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(repos.Commit("fleet", map[string]string{"policies/a.yaml": policy})).Or(t)
 	side := func(version string) string {
 		dir := filepath.Join(t.TempDir(), "fleet")
 		text := strings.NewReplacer("$GIT", repos.URL("fleet"), "$CHARTS", charts.URL(), "$VERSION", version).Replace(chartFleet)

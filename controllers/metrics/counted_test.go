@@ -81,9 +81,7 @@ func TestProbesAreMeasured(t *testing.T) {
 			t.Errorf("got %v, want %v", got.Err, r.Err)
 		}
 	}
-	if err := m.Collect(notStarted{}, elected(), probe.NewPool(probe.PoolOptions{})); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Collect(notStarted{}, elected(), probe.NewPool(probe.PoolOptions{})))
 	got := text(t, registry)
 	for _, want := range []string{`chandler_probe_duration_seconds{outcome="Answered"} 1`, `chandler_probe_duration_seconds{outcome="DialTimeout"} 1`, `chandler_probe_targets{state="healthy"} 0`} {
 		if !strings.Contains(got, want) {

@@ -87,9 +87,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	got := revision.Addons
 	plain := func(in []hubv1.Addon) (out any) {
 		text := must.Get(yaml.Marshal(in)).Or(t)
-		if err := yaml.Unmarshal(text, &out); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal(text, &out))
 		return out
 	}
 	if d := cmp.Diff(plain(want), plain(got)); d != "" {

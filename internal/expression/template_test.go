@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"sync"
 	"testing"
+
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 type (
@@ -221,11 +223,7 @@ func TestEvalErrors(t *testing.T) {
 
 func compiled(t *testing.T, text string) *Template {
 	t.Helper()
-	template, err := Compile(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return template
+	return must.Get(Compile(text)).Or(t)
 }
 
 func TestNothingKnown(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/inventory"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 func TestStatus(t *testing.T) {
@@ -67,10 +68,7 @@ properties:
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := yaml.Marshal(inventory.Status(tc.reg, tc.access))
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(yaml.Marshal(inventory.Status(tc.reg, tc.access))).Or(t)
 			if d := cmp.Diff(values(t, tc.want), values(t, string(got))); d != "" {
 				t.Errorf("-want +got:\n%s", d)
 			}
@@ -80,9 +78,7 @@ properties:
 
 func values(t *testing.T, text string) (out map[string]any) {
 	t.Helper()
-	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(text), &out))
 	return out
 }
 

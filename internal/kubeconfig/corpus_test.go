@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // operator are the rules of a hub whose operator set no flag that lifts one. The corpus is held against them.
@@ -107,10 +108,7 @@ func TestCorpus(t *testing.T) {
 
 func checkAcceptance(t *testing.T, raw []byte, want acceptance) {
 	t.Helper()
-	c, err := kubeconfig.Parse(raw, operator)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(kubeconfig.Parse(raw, operator)).Or(t)
 	r := c.RESTConfig()
 	var login []string
 	for _, l := range []struct {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
@@ -34,10 +35,7 @@ metadata: {name: vc-three, namespace: other, labels: {app: vcluster}}
 	if err != nil {
 		t.Fatal(err)
 	}
-	fleet, err := NewFleet(objects, origin.Policy{SecretNamespaces: []string{"flux-system"}, Rules: rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fleet := must.Get(NewFleet(objects, origin.Policy{SecretNamespaces: []string{"flux-system"}, Rules: rules})).Or(t)
 	regs := fleet.registrations()
 	if len(regs) != 1 || regs[0].Name != "one" {
 		t.Fatalf("registered: %+v", regs)

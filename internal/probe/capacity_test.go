@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/probe"
 )
 
@@ -376,10 +377,7 @@ func (s *servers) counted(handle func(net.Conn)) func(net.Conn) {
 // neverAccepts listens and leaves the connections to the kernel, as a process does that is stopped.
 func neverAccepts(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0")).Or(t)
 	t.Cleanup(func() { _ = listener.Close() })
 	return listener.Addr().String()
 }

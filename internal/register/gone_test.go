@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // What applies the origin from Git sets the label back. The hub then makes the registration again, and reaches the cluster by the
@@ -141,10 +142,7 @@ func TestDepartureSaysWhatBecomesOfTheAddons(t *testing.T) {
 		"ClusterIsUnknown": {of("edge1", "", 2, ""), of("other", "", 1, ""), false, "its 2 add-ons are uninstalled"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := onHub(tc.reg, tc.other).Departure(t.Context(), edge1, tc.orphan, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := must.Get(onHub(tc.reg, tc.other).Departure(t.Context(), edge1, tc.orphan, false)).Or(t)
 			var b strings.Builder
 			if err := d.Print(&b); err != nil || !strings.Contains(b.String(), tc.want) {
 				t.Errorf("%v, it would do\n%s", err, b.String())

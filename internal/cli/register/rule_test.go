@@ -97,9 +97,7 @@ func TestRegisterRule(t *testing.T) {
 func TestRegisterRuleRefuses(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere")
 	file := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(file, []byte("rules: [{name: a, match: {kind: Secret, namespaces: [x]}}]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("rules: [{name: a, match: {kind: Secret, namespaces: [x]}}]"), 0o600))
 	for args, want := range map[string]string{
 		"register --dry-run":                                  "--dry-run goes with --rule FILE",
 		"register edge --dry-run":                             "--dry-run goes with --rule FILE",

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -204,9 +203,7 @@ func TestSamples(t *testing.T) {
 		},
 	} {
 		t.Run(dir, func(t *testing.T) {
-			if diff := cmp.Diff(want, rendered(t, folder(t, dir))); diff != "" {
-				t.Error(diff)
-			}
+			must.Equal(t, want, rendered(t, folder(t, dir)))
 		})
 	}
 }

@@ -61,9 +61,7 @@ func TestDefaults(t *testing.T) {
 		Concurrency:      16,
 		WritesOfCluster:  8,
 	}
-	if d := cmp.Diff(want, complete(t, hub), comparable, cmpopts.EquateEmpty()); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	must.Equal(t, want, complete(t, hub), comparable, cmpopts.EquateEmpty())
 	o := read(t)
 	if o.MetricsAddress != ":8080" || o.HealthAddress != ":8081" || o.LogLevel != "info" || o.LogEncoding != "json" || o.PprofAddress != "0" || o.namespace != "chandler-system" {
 		t.Errorf("got %+v", o)
@@ -96,9 +94,7 @@ func TestFlags(t *testing.T) {
 		Concurrency:     1,
 		WritesOfCluster: 8,
 	}
-	if d := cmp.Diff(want, c, comparable, cmpopts.EquateEmpty()); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	must.Equal(t, want, c, comparable, cmpopts.EquateEmpty())
 }
 
 func TestSecretNamespaces(t *testing.T) {
@@ -116,9 +112,7 @@ func TestSecretNamespaces(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(tc.want, complete(t, apiServer{}, tc.args...).Origins.SecretNamespaces); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, complete(t, apiServer{}, tc.args...).Origins.SecretNamespaces)
 		})
 	}
 }
@@ -148,9 +142,7 @@ func TestRefusedFlags(t *testing.T) {
 			if err == nil || c != nil {
 				t.Fatalf("got %v and no error", c)
 			}
-			if d := cmp.Diff(tc.want, err.Error()); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, err.Error())
 		})
 	}
 	if _, err := read(t, "--hub-id=").complete(apiServer{}); err == nil {
@@ -168,9 +160,7 @@ func TestRegistrationRules(t *testing.T) {
 	write("rules: [{name: vcluster, match: {kind: Secret, namespaces: [team-a], names: vc-*}, register: {key: config}}]")
 	c := complete(t, apiServer{}, "--registration-rules="+file)
 	want := []origin.Rule{{Name: "vcluster", Match: origin.RuleMatch{Kind: "Secret", Namespaces: []string{"team-a"}, Names: "vc-*"}, Register: origin.RuleRegister{Key: "config"}}}
-	if d := cmp.Diff(want, c.Origins.Rules); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	must.Equal(t, want, c.Origins.Rules)
 	asked := &hubconfig.Shared{}
 	must.Do(t, asked.TakeRegistrationRules(c.Published()))
 	if d := cmp.Diff(want, asked.Origins.Rules); d != "" {

@@ -53,9 +53,7 @@ func TestCompile(t *testing.T) {
 		{Name: "crds", Kind: "HelmRelease", Orphan: true, Body: map[string]any{"chart": chart()}},
 		{Name: "web", Kind: "HelmRelease", DependsOn: []hubv1.AddonReference{{Name: "crds"}}, Body: map[string]any{"chart": chart(), "values": map[string]any{"replicas": int64(2), "none": nil}}},
 	}}
-	if d := cmp.Diff(want, got, exported); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	must.Equal(t, want, got, exported)
 }
 
 func TestCompileRefuses(t *testing.T) {
@@ -161,9 +159,7 @@ func TestCompileRefuses(t *testing.T) {
 			for i := range errs {
 				lines[i] = errs[i].Error()
 			}
-			if d := cmp.Diff(tc.want, lines); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, lines)
 			if d := cmp.Diff(strings.Join(tc.want, "; "), err.Error()); d != "" {
 				t.Errorf("all of them: -want +got:\n%s", d)
 			}

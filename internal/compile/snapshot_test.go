@@ -90,9 +90,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 		must.Do(t, yaml.Unmarshal(text, &out))
 		return out
 	}
-	if d := cmp.Diff(plain(want), plain(got)); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	must.Equal(t, plain(want), plain(got))
 	a := must.Get(compileAddons(want, platform)).Or(t)
 	b := must.Get(compileAddons(got, platform)).Or(t)
 	if d := cmp.Diff(a, b, exported); d != "" {

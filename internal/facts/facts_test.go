@@ -84,9 +84,7 @@ spec: {controlPlaneEndpoint: {host: api.example.org, port: 443}, clusterNetwork:
 		t.Run(name, func(t *testing.T) {
 			reg := read[hubv1.ClusterRegistration](t, strings.NewReplacer("$GROUP", `"`+tc.group+`"`, "$KIND", tc.kind).Replace(registration))
 			obj := object(t, tc.origin)
-			if d := cmp.Diff(tc.want, facts.Cluster(reg, obj)); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, facts.Cluster(reg, obj))
 		})
 	}
 }
@@ -114,9 +112,7 @@ func TestUnknown(t *testing.T) {
 			for fact, lack := range facts.Cluster(read[hubv1.ClusterRegistration](t, tc.reg), object(t, tc.origin)).Unknown {
 				got[fact] = lack.Why
 			}
-			if d := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, got, cmpopts.EquateEmpty())
 		})
 	}
 }
@@ -174,9 +170,7 @@ func TestVariables(t *testing.T) {
 		{Name: facts.AnnotationLayer, Values: map[string]any{"a": int64(1), "d": nil}},
 		{Name: facts.RegistrationLayer, Values: map[string]any{"a": int64(9007199254740993), "b": map[string]any{"c": []any{"x"}}}},
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	must.Equal(t, want, got)
 	for _, bad := range []string{"[1]", "{", "text"} {
 		obj := object(t, "kind: Cluster\nmetadata: {name: c}")
 		obj.SetAnnotations(map[string]string{hubv1.VariablesAnnotation: bad})

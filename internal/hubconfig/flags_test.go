@@ -83,9 +83,7 @@ func TestShardsFor(t *testing.T) {
 			hub, _ := parsed(t, tc.args...)
 			must.Do(t, hub.Complete("x"))
 			got := [][]string{hub.ShardsFor("flux-system"), hub.ShardsFor("tenants"), hub.Shards()}
-			if d := cmp.Diff([][]string{tc.platform, tc.tenant, tc.all}, got, cmpopts.EquateEmpty()); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, [][]string{tc.platform, tc.tenant, tc.all}, got, cmpopts.EquateEmpty())
 		})
 	}
 	for _, args := range [][]string{{"--flux-shards=a,auto"}, {"--flux-tenant-shards=auto"}} {

@@ -121,9 +121,7 @@ func checkAcceptance(t *testing.T, raw []byte, want acceptance) {
 	}
 	expires, _ := c.Expiration()
 	got := acceptance{server: c.Server(), login: strings.Join(login, " "), serverName: r.ServerName, expires: expires}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(acceptance{})); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
-	}
+	must.Equal(t, want, got, cmp.AllowUnexported(acceptance{}))
 	checkMinimal(t, c, operator)
 }
 
@@ -135,9 +133,7 @@ func checkRefusal(t *testing.T, raw []byte, want refusal) {
 	if e == nil {
 		t.Fatal("is accepted")
 	}
-	if diff := cmp.Diff([]string{want.reason, want.field}, []string{e.Reason, e.Field}); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
-	}
+	must.Equal(t, []string{want.reason, want.field}, []string{e.Reason, e.Field})
 	if !strings.HasPrefix(e.Error(), want.field) || want.text == "" || !strings.Contains(e.Message, want.text) {
 		t.Errorf("the text is %q, want it to begin with %q and to say %q", e.Error(), want.field, want.text)
 	}

@@ -44,9 +44,7 @@ func TestMerge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, patch := doc(t, tc.target), doc(t, tc.patch)
 			merge.Merge(got, patch, merge.Options{KeepNull: inValues})
-			if d := cmp.Diff(doc(t, tc.want), got); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, doc(t, tc.want), got)
 			if d := cmp.Diff(doc(t, tc.patch), patch); d != "" {
 				t.Errorf("the patch was changed:\n%s", d)
 			}
@@ -103,9 +101,7 @@ func TestPatch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(doc(t, tc.want), got); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, doc(t, tc.want), got)
 			if d := cmp.Diff(doc(t, tc.in), in); d != "" {
 				t.Errorf("the document was changed:\n%s", d)
 			}
@@ -146,9 +142,7 @@ func TestTrace(t *testing.T) {
 	want := map[string]string{
 		`["values","a"]`: "eu", `["values","deep","b"]`: "eu", `["values","list"]`: "patched", `["values","new","x"]`: "eu",
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	must.Equal(t, want, got)
 	if l := trace.Layer([]string{"values", "list", "0"}); l != "patched" {
 		t.Errorf("an item of a list is the list's: %q", l)
 	}

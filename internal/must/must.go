@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package must has what a test cannot begin without, or ends it.
+// Package must says in one line what nearly every test says: its setup does not fail, and it gets what it wants.
 package must
 
 import (
 	"os"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // Do ends the test if an error is one.
@@ -36,4 +38,12 @@ func (g Got[T]) Or(t testing.TB) T {
 	t.Helper()
 	Do(t, g.err)
 	return g.value
+}
+
+// Equal says what differs from what is wanted, if anything does. The test goes on.
+func Equal(t testing.TB, want, got any, options ...cmp.Option) {
+	t.Helper()
+	if d := cmp.Diff(want, got, options...); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
 }

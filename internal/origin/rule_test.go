@@ -121,9 +121,7 @@ func TestJudgeByRule(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := origin.Policy{Rules: rules(t, someRules)}
 			got := p.Judge(origin.Secret, object(t, tc.object), origin.Around{NamespaceLabels: tc.labels, ClusterExists: func(string) bool { return tc.cluster }})
-			if d := cmp.Diff(tc.want, got); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, got)
 		})
 	}
 	// It registers a TenantControlPlane wherever the rule says: that is the cluster itself.

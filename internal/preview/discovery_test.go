@@ -5,8 +5,6 @@ package preview
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
@@ -41,7 +39,5 @@ metadata: {name: vc-three, namespace: other, labels: {app: vcluster}}
 		t.Fatalf("registered: %+v", regs)
 	}
 	want := map[string]string{"app": "vcluster", "tier": "dev", hubv1.NameLabel: "one", hubv1.ProviderLabel: "Secret"}
-	if d := cmp.Diff(want, regs[0].Labels); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	must.Equal(t, want, regs[0].Labels)
 }

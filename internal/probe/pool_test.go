@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // start runs the pool inside a synctest bubble, where time is simulated and a goroutine that is left over fails the test.
@@ -183,9 +184,7 @@ func TestPoolSlow(t *testing.T) {
 		if _, _, ok := p.Result("newcomer"); !ok {
 			t.Error("a new cluster had to wait for more than a second")
 		}
-		if diff := cmp.Diff(Stats{Healthy: clusters + 2, Running: DefaultWorkers / 2}, p.Stats()); diff != "" {
-			t.Errorf("-want, +got:\n%s", diff)
-		}
+		must.Equal(t, Stats{Healthy: clusters + 2, Running: DefaultWorkers / 2}, p.Stats())
 		stop()
 		f.check(t, DefaultWorkers, before)
 	})
@@ -258,9 +257,7 @@ func TestPoolEvents(t *testing.T) {
 		for range 2 {
 			got[<-p.Events()]++
 		}
-		if diff := cmp.Diff(map[string]int{"a": 1, "b": 1}, got); diff != "" {
-			t.Errorf("-want, +got:\n%s", diff)
-		}
+		must.Equal(t, map[string]int{"a": 1, "b": 1}, got)
 		select {
 		case key := <-p.Events():
 			t.Errorf("an event for %q, though nothing changed", key)
@@ -293,16 +290,12 @@ func TestPoolSetAndRemove(t *testing.T) {
 		p.Set("a", testConfig(t, "hangs"))
 		p.Set("b", testConfig(t, "hangs"))
 		synctest.Wait()
-		if diff := cmp.Diff(Stats{Unknown: 2, Running: 2}, p.Stats()); diff != "" {
-			t.Errorf("-want, +got:\n%s", diff)
-		}
+		must.Equal(t, Stats{Unknown: 2, Running: 2}, p.Stats())
 		rotated := testConfig(t, "works")
 		p.Set("a", rotated) // ends the hanging probe and starts another
 		p.Set("b", nil)     // removes
 		synctest.Wait()
-		if diff := cmp.Diff(Stats{Healthy: 1}, p.Stats()); diff != "" {
-			t.Errorf("-want, +got:\n%s", diff)
-		}
+		must.Equal(t, Stats{Healthy: 1}, p.Stats())
 		if _, fingerprint, ok := p.Result("a"); !ok || fingerprint != rotated.Fingerprint() {
 			t.Errorf("no result with the rotated kubeconfig: %t", ok)
 		}
@@ -324,9 +317,7 @@ func TestPoolStops(t *testing.T) {
 		}
 		synctest.Wait()
 		stop()
-		if diff := cmp.Diff(Stats{Unknown: 10}, p.Stats()); diff != "" {
-			t.Errorf("-want, +got:\n%s", diff)
-		}
+		must.Equal(t, Stats{Unknown: 10}, p.Stats())
 		p.Set("late", testConfig(t, "late")) // harmless
 	})
 }

@@ -148,9 +148,7 @@ func TestFixed(t *testing.T) {
 	found := render.Floating(p, target, render.Choices{}, nil)
 	want := []render.Fixed{{Addon: "a", What: "chart x 1.2.3 of HelmRepository h"}, {Addon: "b", What: "commit " + someCommit + " of GitRepository g"},
 		{Addon: "e", What: "commit " + someCommit + " of GitRepository g"}}
-	if diff := cmp.Diff(want, found.Fixed); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	must.Equal(t, want, found.Fixed)
 	if len(found.Objects) != 1 || strings.Join(found.Objects[0].Addons, " ") != "c d" {
 		t.Errorf("it floats: %+v", found.Objects)
 	}
@@ -233,9 +231,7 @@ func TestPinned(t *testing.T) {
 			}
 			var want map[string]any
 			must.Do(t, yaml.Unmarshal([]byte(tc.want), &want))
-			if diff := cmp.Diff(want, pinned.Object["spec"]); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			must.Equal(t, want, pinned.Object["spec"])
 		})
 	}
 }

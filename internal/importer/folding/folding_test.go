@@ -304,9 +304,7 @@ func TestFold(t *testing.T) {
 				must.Do(t, os.WriteFile(path, []byte(got), 0o600))
 			}
 			want := must.Read(t, path)
-			if d := cmp.Diff(string(want), got); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, string(want), got)
 		})
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/importer/folding"
 	"github.com/chandler-hub/chandler/internal/importer/foreign"
@@ -37,9 +35,7 @@ func TestWrite(t *testing.T) {
 				must.Do(t, os.WriteFile(file+".want", []byte(got), 0o600))
 			}
 			want := must.Read(t, file+".want")
-			if d := cmp.Diff(string(want), got); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, string(want), got)
 		})
 	}
 }

@@ -31,9 +31,11 @@ const (
 	capacityHealthy  = 1350
 	capacityDead     = 150
 	capacityInterval = 1500 * time.Millisecond
-	// A dead cluster costs this much at first, so that the first round ends soon …
+	// A dead cluster costs this much at first, so that the first round ends soon,
 	capacityBrief = 200 * time.Millisecond
-	// … and this much from then on: more than the whole test takes, so that dead clusters hold all workers that they can get.
+	// is probed again so soon at the latest,
+	capacityRetry = 2 * capacityBrief
+	// and costs this much from then on: more than the whole test takes, so that dead clusters hold all workers that they can get.
 	capacityPatient = 5 * time.Minute
 	// capacitySamples are as many intervals of healthy clusters as a run waits for, for capacityWindow at most.
 	capacitySamples = 500
@@ -98,7 +100,7 @@ func measure(t *testing.T, s *servers, targets []target) time.Duration {
 	before, files := runtime.NumGoroutine(), openFiles()
 	f := newCapacityFleet(targets)
 	p := probe.NewPool(probe.PoolOptions{
-		Interval: capacityInterval, Retry: capacityBrief / 2, AuthRetry: capacityBrief / 2, MaxRetry: 2 * capacityBrief,
+		Interval: capacityInterval, Retry: capacityBrief / 2, AuthRetry: capacityBrief / 2, MaxRetry: capacityRetry,
 		Probe: f.probe, Random: func() float64 { return 0.5 },
 	})
 	for i, target := range targets {
@@ -115,7 +117,9 @@ func measure(t *testing.T, s *servers, targets []target) time.Duration {
 	if got := p.Stats(); got.Healthy != f.count(false) || got.Failing != f.count(true) {
 		t.Errorf("after the first round: %+v", got)
 	}
-	f.observe()
+	f.patient.Store(true)
+	time.Sleep(2 * capacityRetry) // the dead come back, and hold all workers that they can get
+	f.observed.Store(true)
 	for end := time.Now().Add(capacityWindow); f.samples() < capacitySamples && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -167,9 +171,10 @@ func openFiles() int {
 // capacityFleet is a Prober that keeps count of what probe.Once does.
 type capacityFleet struct {
 	targets map[*kubeconfig.Config]target
-	patient atomic.Bool
 	probes  atomic.Int64
 	dials   atomic.Int64
+	// patient: the dead take their time. observed: intervals count.
+	patient, observed atomic.Bool
 
 	mu      sync.Mutex
 	running int
@@ -230,14 +235,11 @@ func (f *capacityFleet) note(cfg *kubeconfig.Config, dead bool, by int) {
 		return
 	}
 	now := time.Now()
-	if last, ok := f.last[cfg]; ok && f.patient.Load() {
+	if last, ok := f.last[cfg]; ok && f.observed.Load() {
 		f.gaps = append(f.gaps, now.Sub(last))
 	}
 	f.last[cfg] = now
 }
-
-// observe starts the period in which intervals count and the dead take their time.
-func (f *capacityFleet) observe() { f.patient.Store(true) }
 
 func (f *capacityFleet) samples() int {
 	f.mu.Lock()

@@ -4,7 +4,6 @@ package diff_test
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chandler-hub/chandler/internal/diff"
+	"github.com/chandler-hub/chandler/internal/golden"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/manifestchart"
 	"github.com/chandler-hub/chandler/internal/must"
@@ -22,8 +22,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/preview"
 	"github.com/chandler-hub/chandler/internal/render"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 var now = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
@@ -103,24 +101,10 @@ func TestGolden(t *testing.T) {
 			}
 			for name, text := range got {
 				if file := filepath.Join(dir, name); name == "want.txt" || slices.Contains(whole, filepath.Base(dir)) {
-					golden(t, file, text)
+					golden.Compare(t, file, text)
 				}
 			}
 		})
-	}
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		must.Do(t, os.WriteFile(file, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(file)
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s: -want +got, and go test -update writes it:\n%s", file, d)
 	}
 }
 

@@ -4,8 +4,6 @@ package explain_test
 
 import (
 	"bytes"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,13 +22,12 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/explain"
+	"github.com/chandler-hub/chandler/internal/golden"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // newest stands in a file for the revision of a set as the file has it, and frozen for that of an older hub.
 const newest, frozen = "newest", "frozen"
@@ -167,14 +164,7 @@ func TestGolden(t *testing.T) {
 				}
 				got.WriteString("$ chandler explain " + line + "\n" + text + "\n")
 			}
-			file := filepath.Join(dir, "want.txt")
-			if *update {
-				must.Do(t, os.WriteFile(file, []byte(got.String()), 0o644))
-			}
-			want := must.Read(t, file)
-			if d := cmp.Diff(string(want), got.String()); d != "" {
-				t.Errorf("%s: -want +got, and go test -update writes it:\n%s", file, d)
-			}
+			golden.Compare(t, filepath.Join(dir, "want.txt"), got.String())
 		})
 	}
 }

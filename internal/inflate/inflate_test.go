@@ -4,9 +4,6 @@ package inflate_test
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,11 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/chandler-hub/chandler/internal/golden"
 	"github.com/chandler-hub/chandler/internal/inflate"
 	"github.com/chandler-hub/chandler/internal/must"
 )
-
-var update = flag.Bool("update", false, "write what comes out as what is wanted")
 
 // from is a case of testdata: a chart or folder, ConfigMaps and Secrets.
 type from struct {
@@ -119,15 +115,7 @@ func TestObjects(t *testing.T) {
 			if strings.Contains(got, "hunter2") && !strings.Contains(got, "kind: Secret") {
 				t.Errorf("a password comes out: %s", got)
 			}
-			name := filepath.Join(dir, "want.yaml")
-			if *update {
-				must.Do(t, os.WriteFile(name, []byte(got), 0o600))
-			}
-			want, err := os.ReadFile(name)
-			if err != nil && !errors.Is(err, os.ErrNotExist) {
-				t.Fatal(err)
-			}
-			must.Equal(t, string(want), got)
+			golden.Compare(t, filepath.Join(dir, "want.yaml"), got)
 		})
 	}
 }

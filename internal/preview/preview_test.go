@@ -4,7 +4,6 @@ package preview_test
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/chandler-hub/chandler/internal/golden"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/manifestchart"
 	"github.com/chandler-hub/chandler/internal/must"
@@ -22,8 +22,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/preview"
 	"github.com/chandler-hub/chandler/internal/render"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func options() preview.Options {
 	return preview.Options{
@@ -89,35 +87,15 @@ func TestGolden(t *testing.T) {
 			if again := run(t, in, options()); again != got {
 				t.Errorf("not the same the second time: %s", cmp.Diff(got, again, cmp.AllowUnexported(outcome{})))
 			}
-			golden(t, filepath.Join(dir, "want.yaml"), got.out)
-			golden(t, filepath.Join(dir, "errors.txt"), got.errors)
+			golden.Compare(t, filepath.Join(dir, "want.yaml"), got.out)
+			golden.Compare(t, filepath.Join(dir, "errors.txt"), got.errors)
 			explained := filepath.Join(dir, "explain.yaml")
 			if _, err := os.Stat(explained); err == nil {
 				o := options()
 				o.Explain = true
-				golden(t, explained, run(t, in, o).out)
+				golden.Compare(t, explained, run(t, in, o).out)
 			}
 		})
-	}
-}
-
-// golden compares a text with a file; no file is an empty one.
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.Remove(file); err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
-		if got != "" {
-			must.Do(t, os.WriteFile(file, []byte(got), 0o644))
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s: -want +got, and go test -update writes it:\n%s", file, d)
 	}
 }
 

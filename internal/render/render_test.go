@@ -3,8 +3,6 @@
 package render_test
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,12 +14,11 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/golden"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func target(name string) render.Target {
 	return render.Target{HubID: "chandler", Namespace: "flux-system", Set: "base", Delivery: "base-" + name, Registration: types.NamespacedName{Namespace: "tenants", Name: name}}
@@ -86,14 +83,7 @@ func TestGolden(t *testing.T) {
 				t.Errorf("rendering changed the program: %s", cmp.Diff(got, again))
 			}
 			all.WriteString(got)
-			golden := filepath.Join(dir, "want.yaml")
-			if *update {
-				must.Do(t, os.WriteFile(golden, []byte(got), 0o644))
-			}
-			want := must.Read(t, golden)
-			if d := cmp.Diff(string(want), got); d != "" {
-				t.Errorf("-want +got, and go test -update writes it:\n%s", d)
-			}
+			golden.Compare(t, filepath.Join(dir, "want.yaml"), got)
 		})
 	}
 	const digest, epoch = "11050c0ce5d89eeb", 4

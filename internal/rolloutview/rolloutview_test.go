@@ -5,30 +5,24 @@ package rolloutview_test
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
-	"flag"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/crdschema"
+	"github.com/chandler-hub/chandler/internal/golden"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/page"
 	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // load reads a set and what belongs to it from one file. A delivery gets the name that the hub gives.
 func load(t *testing.T, file string) *rolloutview.Input {
@@ -179,21 +173,7 @@ func TestCommands(t *testing.T) {
 				}
 				got.WriteString(play(t, in, strings.Fields(line)) + "\n")
 			}
-			golden(t, filepath.Join(dir, "want.txt"), got.String())
+			golden.Compare(t, filepath.Join(dir, "want.txt"), got.String())
 		})
-	}
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		must.Do(t, os.WriteFile(file, []byte(got), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal(err)
-	}
-	if d := gocmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s: -want +got:\n%s", file, d)
 	}
 }

@@ -4,8 +4,6 @@ package team_test
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,12 +19,11 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/crdschema"
+	"github.com/chandler-hub/chandler/internal/golden"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/team"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // of reads a Team.
 func of(t *testing.T, text string) *hubv1.Team {
@@ -91,14 +88,7 @@ func TestGolden(t *testing.T) {
 				t.Error(err)
 			}
 			got := must.Get(yaml.Marshal(spec)).Or(t)
-			golden := filepath.Join(dir, "want.yaml")
-			if *update {
-				must.Do(t, os.WriteFile(golden, got, 0o644))
-			}
-			want := must.Read(t, golden)
-			if d := cmp.Diff(string(want), string(got)); d != "" {
-				t.Errorf("-want +got, and go test -update writes it:\n%s", d)
-			}
+			golden.Compare(t, filepath.Join(dir, "want.yaml"), string(got))
 		})
 	}
 }

@@ -3,10 +3,8 @@
 package folding_test
 
 import (
-	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -23,6 +21,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/golden"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/importer/folding"
@@ -30,8 +29,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func hub() hubconfig.Shared {
 	return hubconfig.Shared{HubID: "chandler", PlatformNamespaces: []string{"flux-system"}, Origins: origin.Policy{SecretNamespaces: []string{"*"}}}
@@ -299,12 +296,7 @@ func TestFold(t *testing.T) {
 				one := must.Get(folding.YAML(s)).Or(t)
 				got += "---\n" + one
 			}
-			path := filepath.Join(dir, "want.yaml")
-			if *update {
-				must.Do(t, os.WriteFile(path, []byte(got), 0o600))
-			}
-			want := must.Read(t, path)
-			must.Equal(t, string(want), got)
+			golden.Compare(t, filepath.Join(dir, "want.yaml"), got)
 		})
 	}
 }

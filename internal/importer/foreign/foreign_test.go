@@ -3,19 +3,16 @@
 package foreign_test
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/chandler-hub/chandler/internal/crdschema"
+	"github.com/chandler-hub/chandler/internal/golden"
 	"github.com/chandler-hub/chandler/internal/importer/folding"
 	"github.com/chandler-hub/chandler/internal/importer/foreign"
 	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // TestWrite: the set for each object in testdata, with its notes, is what a user would see, and the API server takes it.
 func TestWrite(t *testing.T) {
@@ -30,12 +27,7 @@ func TestWrite(t *testing.T) {
 	for _, file := range append(one, fleet...) {
 		t.Run(file, func(t *testing.T) {
 			raw := must.Read(t, file)
-			got := written(t, filepath.ToSlash(file), raw)
-			if *update {
-				must.Do(t, os.WriteFile(file+".want", []byte(got), 0o600))
-			}
-			want := must.Read(t, file+".want")
-			must.Equal(t, string(want), got)
+			golden.Compare(t, file+".want", written(t, filepath.ToSlash(file), raw))
 		})
 	}
 }

@@ -22,17 +22,14 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
 // configOf returns a kubeconfig that passes the rules of these tests.
 func configOf(t *testing.T, raw []byte) *kubeconfig.Config {
 	t.Helper()
-	config, err := kubeconfig.Parse(raw, lenient)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return config
+	return must.Get(kubeconfig.Parse(raw, lenient)).Or(t)
 }
 
 // kubeconfigOf returns the copy that hub "hub" has in a namespace: it holds one kubeconfig, and its annotation says that it holds another one, or

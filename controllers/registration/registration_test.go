@@ -19,6 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/serving"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -82,10 +83,7 @@ func TestSetResultsAreShort(t *testing.T) {
 		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "tenants", Name: fmt.Sprintf("other-%d", i)}}
 		status.Set(reg, hubv1.KubeConfigValidCondition, metav1.ConditionTrue, hubv1.SucceededReason, "", moment)
 		status.Set(reg, hubv1.ReachableCondition, metav1.ConditionTrue, hubv1.ProbeSucceededReason, "", moment)
-		sets, err := r.sets(t.Context(), reg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		sets := must.Get(r.sets(t.Context(), reg)).Or(t)
 		sets.Summarize(reg, serving.Access{}, moment)
 		if status.Reason(reg, hubv1.ReadyCondition) != hubv1.NoAddonSetReason {
 			t.Fatalf("it says %+v", status.Find(reg, hubv1.ReadyCondition))

@@ -12,6 +12,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/listing"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -23,13 +24,9 @@ func TestStream(t *testing.T) {
 				var b strings.Builder
 				s := &listing.Stream{W: &b, YAML: inYAML, Plain: plain}
 				for range n {
-					if err := s.Add(map[string]any{"text": "one\n\n  two\n", "list": []int{1}}); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, s.Add(map[string]any{"text": "one\n\n  two\n", "list": []int{1}}))
 				}
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.Close())
 				var got struct {
 					Kind  string
 					Items []struct{ Text string }

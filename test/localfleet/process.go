@@ -28,8 +28,8 @@ const (
 	tailLines = 15
 )
 
-// frugal is what API servers, etcd and Flux run with where twenty of them share two cores: they collect garbage more seldom, and on one core
-// each. It saves a sixth of their processor time.
+// frugal is what API servers, etcd and Flux run with where twenty of them share two cores: they collect garbage more seldom, and each has
+// one core. It saves a sixth of their processor time.
 var frugal = []string{"GOGC=800", "GOMEMLIMIT=600MiB", "GOMAXPROCS=1"}
 
 // Process is a part that runs.

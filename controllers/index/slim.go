@@ -228,7 +228,7 @@ const (
 	// maxInterned limits their bytes; 5,000 clusters have about four million.
 	maxInterned = 32 << 20
 	// perInterned is what each takes besides its text.
-	perInterned = 128
+	perInterned = 160
 )
 
 // interned holds one copy of each string that it was given. Package unique does not: it forgets strings that no value

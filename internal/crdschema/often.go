@@ -27,5 +27,5 @@ func (s *Schema) CheckOften(object map[string]any) []Problem {
 	return problems
 }
 
-// maxPassed bounds what is remembered for one schema: some 2 MB.
-const maxPassed = 10_000
+// maxPassed bounds what is remembered for one schema: some 4 MB.
+const maxPassed = 20_000

@@ -82,7 +82,7 @@
 //
 // # internal/crdschema
 //
-// Digests of bodies that a schema has accepted. To check one takes a tenth of a millisecond. Bound: 10,000 for each schema. Restart:
+// Digests of bodies that a schema has accepted. To check one takes a tenth of a millisecond. Bound: 20,000 for each schema. Restart:
 // each is checked once.
 //
 // # internal/pace

@@ -95,8 +95,11 @@ func TestRecent(t *testing.T) {
 		t.Errorf("%d of %d bytes are kept", entries, bytes)
 	}
 	r.Put("huge", 0, 41, memory.Bound{Bytes: 40})
-	if entries, bytes := r.Kept(); entries != 0 || bytes != 0 {
+	if entries, bytes := r.Kept(); entries != 2 || bytes != 35 {
 		t.Errorf("%d of %d bytes are kept, and one does not fit", entries, bytes)
+	}
+	for _, key := range []string{"a", "b", "c", "d"} {
+		r.Delete(key)
 	}
 	if v, known := r.GetOrPut("a", 1); v != 1 || known {
 		t.Error("it remembers what has gone")

@@ -49,11 +49,15 @@ func (r *Recent[K, V]) GetOrPut(key K, other V) (value V, known bool) {
 	return other, false
 }
 
-// Put remembers the value of a key, which takes so many bytes, about, and forgets what is beyond a bound.
+// Put remembers the value of a key, which takes so many bytes, about, and forgets what is beyond a bound. A value that is larger than the
+// bound is not remembered.
 func (r *Recent[K, V]) Put(key K, value V, bytes int, most Bound) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.drop(r.all[key])
+	if most.Bytes > 0 && bytes > most.Bytes {
+		return
+	}
 	r.add(key, value, bytes)
 	for most.Entries > 0 && len(r.all) > most.Entries || most.Bytes > 0 && r.bytes > most.Bytes {
 		r.drop(r.order.Back())

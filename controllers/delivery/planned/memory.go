@@ -3,7 +3,6 @@
 package planned
 
 import (
-	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -18,7 +17,8 @@ type Memory struct {
 	of memory.Map[types.NamespacedName, results]
 }
 
-// results are those of a cluster, by delivery; nil for one that is to be rendered again. They may be being read, so nobody changes them.
+// results are those of a cluster, by delivery; nil for one that is to be rendered again. They are read and changed in an Update alone: to
+// copy them for each result of a cluster with a hundred deliveries costs more than to render some.
 type results map[types.NamespacedName]*remembered
 
 type remembered struct {
@@ -28,19 +28,23 @@ type remembered struct {
 	versions []string
 }
 
-// change replaces what is remembered of a cluster.
+// change changes what is remembered of a cluster.
 func (m *Memory) change(cluster types.NamespacedName, do func(results)) {
 	m.of.Update(cluster, func(was results, _ bool) (results, bool) {
-		all := results{}
-		maps.Copy(all, was)
-		do(all)
-		return all, len(all) > 0
+		if was == nil {
+			was = results{}
+		}
+		do(was)
+		return was, len(was) > 0
 	})
 }
 
 func (m *Memory) get(cluster, delivery types.NamespacedName, fingerprint string, now time.Time) *remembered {
-	all, _ := m.of.Get(cluster)
-	e := all[delivery]
+	var e *remembered
+	m.of.Update(cluster, func(all results, known bool) (results, bool) {
+		e = all[delivery]
+		return all, known
+	})
 	if e == nil || e.fingerprint != fingerprint || !e.Until.IsZero() && !now.Before(e.Until) {
 		return nil
 	}
@@ -58,13 +62,14 @@ func (m *Memory) put(cluster, delivery types.NamespacedName, fingerprint string,
 
 // Kept returns how many deliveries' renderings are remembered.
 func (m *Memory) Kept() (kept int) {
-	for _, all := range m.of.All() {
+	m.of.DeleteFunc(func(_ types.NamespacedName, all results) bool {
 		for _, e := range all {
 			if e != nil {
 				kept++
 			}
 		}
-	}
+		return false
+	})
 	return kept
 }
 

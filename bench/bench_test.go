@@ -17,8 +17,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/chandler-hub/chandler/internal/must"
 )
 
 var update = flag.Bool("update", false, "make the pictures and the table of docs/growth.json again")
@@ -28,7 +26,10 @@ var checkedSize = Parameters{Clusters: 200, Addons: 5, Dead: 0.1, ProbeInterval:
 
 // The pictures in docs are what the recorded runs give.
 func TestGrowth(t *testing.T) {
-	results := must.Get(readFile(filepath.Join("..", "docs", "growth.json"))).Or(t)
+	results, err := readFile(filepath.Join("..", "docs", "growth.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, picture := range map[string]struct {
 		results []Result
 		along   axis
@@ -52,9 +53,15 @@ func TestGrowth(t *testing.T) {
 
 // The table in docs/performance.md is what the newest runs of each size give.
 func TestTable(t *testing.T) {
-	results := must.Get(readFile(filepath.Join("..", "docs", "growth.json"))).Or(t)
+	results, err := readFile(filepath.Join("..", "docs", "growth.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	file := filepath.Join("..", "docs", "performance.md")
-	page := must.Read(t, file)
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
 	before, rest, found := bytes.Cut(page, []byte(tableBegin))
 	_, after, closed := bytes.Cut(rest, []byte(tableEnd))
 	if !found || !closed {
@@ -84,7 +91,9 @@ func TestTableOfRuns(t *testing.T) {
 func golden(t *testing.T, file string, got []byte) {
 	t.Helper()
 	if *update {
-		must.Do(t, os.WriteFile(file, got, 0o644))
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	want, err := os.ReadFile(file)
 	if err != nil || !bytes.Equal(want, got) {
@@ -95,7 +104,9 @@ func golden(t *testing.T, file string, got []byte) {
 func TestWrite(t *testing.T) {
 	r := &Result{Parameters: Parameters{Clusters: 500, Addons: 5}, FanoutRatio: 0.6, NewClusterP99: 1200, IdleWrites: 0, RestartWrites: 2}
 	var out bytes.Buffer
-	must.Do(t, r.Write(&out))
+	if err := r.Write(&out); err != nil {
+		t.Fatal(err)
+	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	for field, want := range map[string]string{
 		"fanout_ratio": "at least 0.6 yes", "new_cluster_ms_p99": "at most 1000 NO", "idle_writes": "at most 0 yes", "restart_writes": "at most 0 NO", "writes_ratio": "at least 0.8 NO",

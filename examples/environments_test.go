@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/chandler-hub/chandler/examples"
-	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // shell runs programs in a folder.
@@ -95,7 +94,10 @@ func (p *pullRequest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // putExample writes files of the example into a folder.
 func putExample(t *testing.T, dir string, from map[string]string) {
 	t.Helper()
-	files := must.Get(examples.Folder("environments")).Or(t)
+	files, err := examples.Folder("environments")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, text := range files {
 		for prefix, to := range from {
 			if rest, ok := strings.CutPrefix(name, prefix); ok {
@@ -107,7 +109,9 @@ func putExample(t *testing.T, dir string, from map[string]string) {
 
 func put(t *testing.T, file, text string) {
 	t.Helper()
-	must.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(file, []byte(text), 0o700); err != nil { // scripts among them
 		t.Fatal(err)
 	}
@@ -115,7 +119,10 @@ func put(t *testing.T, file, text string) {
 
 func edit(t *testing.T, file, old, next string) {
 	t.Helper()
-	raw := must.Read(t, file)
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if !strings.Contains(string(raw), old) {
 		t.Fatalf("%s has no %q", file, old)
 	}

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"os"
 	"path"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -23,7 +25,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -43,20 +44,28 @@ func TestWorkloadIdentity(t *testing.T) {
 		"gcp": {"iam.gke.io/gcp-service-account"}, "generic": nil,
 	}
 	s := registrationSchema(t)
-	entries := must.Get(examples.FS.ReadDir("workload-identity")).Or(t)
+	entries, err := examples.FS.ReadDir("workload-identity")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var seen []string
 	for _, e := range entries {
 		if e.Name() == "addonset.yaml" {
 			continue
 		}
 		t.Run(e.Name(), func(t *testing.T) {
-			text := must.Get(examples.Read(path.Join("workload-identity", e.Name()), map[string]string{"${CA}": "the CA, in PEM"})).Or(t)
+			text, err := examples.Read(path.Join("workload-identity", e.Name()), map[string]string{"${CA}": "the CA, in PEM"})
+			if err != nil {
+				t.Fatal(err)
+			}
 			account, reg := &corev1.ServiceAccount{}, &hubv1.ClusterRegistration{}
 			docs := documents(t, text)
 			if len(docs) != 2 {
 				t.Fatalf("it holds %d objects", len(docs))
 			}
-			must.Do(t, errors.Join(yaml.UnmarshalStrict(docs[0], account), yaml.UnmarshalStrict(docs[1], reg)))
+			if err := errors.Join(yaml.UnmarshalStrict(docs[0], account), yaml.UnmarshalStrict(docs[1], reg)); err != nil {
+				t.Fatal(err)
+			}
 			if err := s.Refuses(docs[1]); err != nil {
 				t.Error(err)
 			}
@@ -91,7 +100,9 @@ func checked(t *testing.T, file, text string) []preview.Object {
 	t.Helper()
 	for _, doc := range documents(t, text) {
 		is := &metav1.TypeMeta{}
-		must.Do(t, yaml.Unmarshal(doc, is))
+		if err := yaml.Unmarshal(doc, is); err != nil {
+			t.Fatal(err)
+		}
 		if s := crdschema.Ours(is.Kind); s != nil {
 			if err := s.Refuses(doc); err != nil {
 				t.Errorf("%s: %v", file, err)
@@ -109,7 +120,10 @@ func checked(t *testing.T, file, text string) []preview.Object {
 // and no warnings.
 func rendered(t *testing.T, objects []preview.Object) map[string][]string {
 	t.Helper()
-	fleet := must.Get(preview.NewFleet(objects, origin.Policy{})).Or(t)
+	fleet, err := preview.NewFleet(objects, origin.Policy{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	got := preview.Render(fleet, preview.Options{Shared: shared})
 	if len(got.Errors)+len(got.Warnings) > 0 {
 		t.Errorf("errors %v, warnings %v", got.Errors, got.Warnings)
@@ -135,7 +149,10 @@ func TestTeams(t *testing.T) {
 // folder returns the objects in all YAML files of a folder, as `chandler render -f` reads it.
 func folder(t *testing.T, dir string) []preview.Object {
 	t.Helper()
-	files := must.Get(examples.Folder(dir)).Or(t)
+	files, err := examples.Folder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var objects []preview.Object
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		if strings.HasSuffix(file, ".yaml") {
@@ -151,7 +168,10 @@ func TestFolders(t *testing.T) {
 		"charts": "charts/README.md", "environments": "environments/README.md", "git": "git/policies/policies.yaml",
 		"policies": "policies/README.md", "rollout": "rollout/README.md",
 	}
-	index := must.Read(t, "README.md")
+	index, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	entries, err := examples.FS.ReadDir(".")
 	if err != nil || len(entries) < 10 {
 		t.Fatalf("%d folders (%v)", len(entries), err)
@@ -168,7 +188,10 @@ func TestFolders(t *testing.T) {
 				}
 				return
 			}
-			text := must.Get(examples.Read(file, nil)).Or(t)
+			text, err := examples.Read(file, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
 			// The first line below the heading, where there is one.
 			if heading, rest, _ := strings.Cut(text, "\n\n"); strings.HasPrefix(heading, "# ") && !strings.Contains(heading, "\n") {
 				text = rest
@@ -203,7 +226,9 @@ func TestSamples(t *testing.T) {
 		},
 	} {
 		t.Run(dir, func(t *testing.T) {
-			must.Equal(t, want, rendered(t, folder(t, dir)))
+			if diff := cmp.Diff(want, rendered(t, folder(t, dir))); diff != "" {
+				t.Error(diff)
+			}
 		})
 	}
 }
@@ -221,16 +246,27 @@ func TestRolloutAlerts(t *testing.T) {
 			}
 		}
 	}
-	text := must.Get(examples.Read("rollout/alerts.yaml", nil)).Or(t)
-	set := must.Get(examples.Read("rollout/addonset.yaml", nil)).Or(t)
+	text, err := examples.Read("rollout/alerts.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := examples.Read("rollout/addonset.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	const cluster = "apiVersion: chandler.dev/v1alpha1\nkind: ClusterRegistration\n" +
 		"metadata: {namespace: fleet, name: one, labels: {tier: prod}}\nspec: {kubeConfig: {secretRef: {name: one, key: value}}}\n"
-	fleet := must.Get(preview.NewFleet(checked(t, "addonset.yaml", set+"---\n"+cluster), origin.Policy{})).Or(t)
+	fleet, err := preview.NewFleet(checked(t, "addonset.yaml", set+"---\n"+cluster), origin.Policy{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	made := preview.Render(fleet, preview.Options{Shared: shared}).Clusters[0].Objects
 	watched := 0
 	for _, doc := range documents(t, text) {
 		a := &alert{}
-		must.Do(t, yaml.Unmarshal(doc, a))
+		if err := yaml.Unmarshal(doc, a); err != nil {
+			t.Fatal(err)
+		}
 		for _, source := range a.Spec.EventSources {
 			if source.Kind != "HelmRelease" && source.Kind != "Kustomization" {
 				t.Errorf("%s: Flux has no events of a %s", a.Metadata.Name, source.Kind)

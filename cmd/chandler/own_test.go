@@ -15,7 +15,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 	"github.com/chandler-hub/chandler/internal/identity"
-	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // teamFleet is what hub namespace shop has of cluster fleet/edge1, beside the smallFleet.
@@ -126,7 +125,10 @@ func TestOwnerReadsHisClusters(t *testing.T) {
 // useNamespace makes a namespace that of the kubeconfig's context.
 func useNamespace(t *testing.T, namespace string) {
 	t.Helper()
-	raw := must.Read(t, os.Getenv("KUBECONFIG"))
+	raw, err := os.ReadFile(os.Getenv("KUBECONFIG"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	write(t, os.Getenv("KUBECONFIG"), strings.Replace(string(raw), "namespace: fleet", "namespace: "+namespace, 1))
 }
 

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/chandler-hub/chandler/internal/cli/exit"
-	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // What is wrong with a command is said before anybody is asked, with the exit code of a wrong command.
@@ -41,7 +40,10 @@ func TestRegisterRefuses(t *testing.T) {
 // What is exported is for Git: nothing secret is in it, and it does not depend on a hub that is there.
 func TestRegisterExport(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere")
-	out := must.Get(run("register", "edge1", "-n", "fleet", "--labels", "tier=prod", "--export", "--hub-id", "east")).Or(t)
+	out, err := run("register", "edge1", "-n", "fleet", "--labels", "tier=prod", "--export", "--hub-id", "east")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, want := range []string{"kind: ClusterRoleBinding", "name: cluster-admin", "chandler.dev/renew-token: 720h", "tier: prod"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("there is no %q in\n%s", want, out)

@@ -13,8 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-
-	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // TestKeepEvents: an event that the API server could not store is sent again. Anything else is not: whoever writes it sees the error, and
@@ -34,7 +32,10 @@ func TestKeepEvents(t *testing.T) {
 	defer server.Close()
 	config := &rest.Config{Host: server.URL}
 	config.Wrap(keepEvents)
-	c := must.Get(kubernetes.NewForConfig(config)).Or(t)
+	c, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	event := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "e"}}
 	if _, err := c.EventsV1().Events("default").Create(t.Context(), event, metav1.CreateOptions{}); err != nil || asked.Load() != 2 {
 		t.Errorf("asked %d times: %v", asked.Load(), err)

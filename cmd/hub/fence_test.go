@@ -3,6 +3,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,8 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
-
-	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // installed returns the policies and bindings of config/policies.
@@ -27,7 +26,10 @@ func installed(t *testing.T) []client.Object {
 	}
 	var out []client.Object
 	for _, file := range files {
-		raw := must.Read(t, file)
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, text := range strings.Split(string(raw), "\n---\n") {
 			var o client.Object
 			switch {
@@ -38,7 +40,9 @@ func installed(t *testing.T) []client.Object {
 			default:
 				continue
 			}
-			must.Do(t, yaml.Unmarshal([]byte(text), o))
+			if err := yaml.Unmarshal([]byte(text), o); err != nil {
+				t.Fatal(err)
+			}
 			out = append(out, o)
 		}
 	}
@@ -48,7 +52,9 @@ func installed(t *testing.T) []client.Object {
 // TestFence: the hub is not Ready, and says why, unless config/policies is in force.
 func TestFence(t *testing.T) {
 	scheme := runtime.NewScheme()
-	must.Do(t, admissionv1.AddToScheme(scheme))
+	if err := admissionv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
 	ignore := admissionv1.Ignore
 	for name, tc := range map[string]struct {
 		change func(o client.Object) bool // whether it stays
@@ -90,7 +96,9 @@ func TestFence(t *testing.T) {
 // TestFenceLooksAgain: policies that come are seen at once, and those that go within a minute.
 func TestFenceLooksAgain(t *testing.T) {
 	scheme := runtime.NewScheme()
-	must.Do(t, admissionv1.AddToScheme(scheme))
+	if err := admissionv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
 	api, now := fake.NewClientBuilder().WithScheme(scheme).Build(), time.Now()
 	f := &fence{live: api, log: logr.Discard(), now: func() time.Time { return now }}
 	if f.look(t.Context()) == nil {
@@ -98,13 +106,17 @@ func TestFenceLooksAgain(t *testing.T) {
 	}
 	all := installed(t)
 	for _, o := range all {
-		must.Do(t, api.Create(t.Context(), o))
+		if err := api.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := f.look(t.Context()); err != nil {
 		t.Errorf("it does not see them come: %v", err)
 	}
 	for _, o := range all {
-		must.Do(t, api.Delete(t.Context(), o))
+		if err := api.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := f.look(t.Context()); err != nil {
 		t.Errorf("it asks again at once: %v", err)

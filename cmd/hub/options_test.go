@@ -17,7 +17,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/manifestchart"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/render"
 )
@@ -28,13 +27,19 @@ func read(t *testing.T, args ...string) *options {
 	o := &options{}
 	f := pflag.NewFlagSet("hub", pflag.ContinueOnError)
 	o.addFlags(f)
-	must.Do(t, f.Parse(args))
+	if err := f.Parse(args); err != nil {
+		t.Fatal(err)
+	}
 	return o
 }
 
 func complete(t *testing.T, hub apiServer, args ...string) *hubconfig.Config {
 	t.Helper()
-	return must.Get(read(t, args...).complete(hub)).Or(t)
+	c, err := read(t, args...).complete(hub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 var comparable = cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{})
@@ -61,7 +66,9 @@ func TestDefaults(t *testing.T) {
 		Concurrency:      16,
 		WritesOfCluster:  8,
 	}
-	must.Equal(t, want, complete(t, hub), comparable, cmpopts.EquateEmpty())
+	if d := cmp.Diff(want, complete(t, hub), comparable, cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
 	o := read(t)
 	if o.MetricsAddress != ":8080" || o.HealthAddress != ":8081" || o.LogLevel != "info" || o.LogEncoding != "json" || o.PprofAddress != "0" || o.namespace != "chandler-system" {
 		t.Errorf("got %+v", o)
@@ -94,7 +101,9 @@ func TestFlags(t *testing.T) {
 		Concurrency:     1,
 		WritesOfCluster: 8,
 	}
-	must.Equal(t, want, c, comparable, cmpopts.EquateEmpty())
+	if d := cmp.Diff(want, c, comparable, cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
 }
 
 func TestSecretNamespaces(t *testing.T) {
@@ -112,7 +121,9 @@ func TestSecretNamespaces(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			must.Equal(t, tc.want, complete(t, apiServer{}, tc.args...).Origins.SecretNamespaces)
+			if d := cmp.Diff(tc.want, complete(t, apiServer{}, tc.args...).Origins.SecretNamespaces); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
 		})
 	}
 }
@@ -142,7 +153,9 @@ func TestRefusedFlags(t *testing.T) {
 			if err == nil || c != nil {
 				t.Fatalf("got %v and no error", c)
 			}
-			must.Equal(t, tc.want, err.Error())
+			if d := cmp.Diff(tc.want, err.Error()); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
 		})
 	}
 	if _, err := read(t, "--hub-id=").complete(apiServer{}); err == nil {
@@ -155,14 +168,20 @@ func TestRegistrationRules(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rules.yaml")
 	write := func(text string) {
 		t.Helper()
-		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	write("rules: [{name: vcluster, match: {kind: Secret, namespaces: [team-a], names: vc-*}, register: {key: config}}]")
 	c := complete(t, apiServer{}, "--registration-rules="+file)
 	want := []origin.Rule{{Name: "vcluster", Match: origin.RuleMatch{Kind: "Secret", Namespaces: []string{"team-a"}, Names: "vc-*"}, Register: origin.RuleRegister{Key: "config"}}}
-	must.Equal(t, want, c.Origins.Rules)
+	if d := cmp.Diff(want, c.Origins.Rules); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
 	asked := &hubconfig.Shared{}
-	must.Do(t, asked.TakeRegistrationRules(c.Published()))
+	if err := asked.TakeRegistrationRules(c.Published()); err != nil {
+		t.Fatal(err)
+	}
 	if d := cmp.Diff(want, asked.Origins.Rules); d != "" {
 		t.Errorf("what the command line reads: -want +got:\n%s", d)
 	}

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -33,7 +32,9 @@ func TestSetThatIsNotThere(t *testing.T) {
 				s.Spec.Addons = []hubv1.Addon{{Name: "cilium", AddonBody: hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(`{"chartRef":{"kind":"OCIRepository","name":"x"}}`)}}}}
 				return s
 			}
-			must.Do(t, r.api.Create(t.Context(), other("network")))
+			if err := r.api.Create(t.Context(), other("network")); err != nil {
+				t.Fatal(err)
+			}
 			r.look()
 			r.upstream("1.2.0")
 			set, _ := r.look()
@@ -43,7 +44,9 @@ func TestSetThatIsNotThere(t *testing.T) {
 			}
 			depend(&set.Spec)
 			set.Generation++
-			must.Do(t, r.api.Update(t.Context(), set))
+			if err := r.api.Update(t.Context(), set); err != nil {
+				t.Fatal(err)
+			}
 			stalled := func(when string) {
 				t.Helper()
 				set, _ := r.look()
@@ -56,14 +59,18 @@ func TestSetThatIsNotThere(t *testing.T) {
 				}
 			}
 			stalled("before")
-			must.Do(t, r.api.Create(t.Context(), other("netwrk")))
+			if err := r.api.Create(t.Context(), other("netwrk")); err != nil {
+				t.Fatal(err)
+			}
 			if woken := r.dependentSets(t.Context(), other("netwrk")); len(woken) != 1 || woken[0].Name != set.Name {
 				t.Errorf("its coming wakes %v", woken)
 			}
 			if set, _ = r.look(); status.IsTrue(set, hubv1.StalledCondition) || set.Status.Revision == had {
 				t.Errorf("when it is there: revision %q, %+v", set.Status.Revision, set.Status.Conditions)
 			}
-			must.Do(t, r.api.Delete(t.Context(), &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "netwrk"}}))
+			if err := r.api.Delete(t.Context(), &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "netwrk"}}); err != nil {
+				t.Fatal(err)
+			}
 			now := set.Status.Revision
 			stalled("when it is gone")
 			if err := r.api.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil || set.Status.Revision != now {

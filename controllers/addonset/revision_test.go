@@ -11,13 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/must"
+	"github.com/chandler-hub/chandler/internal/compile"
 )
 
 // A set that comes back to the content of an older revision has that one as its newest: the number says so, and is raised once.
 func TestARevisionThatIsUsedAgainIsTheNewest(t *testing.T) {
 	set, name := rollingSet(t)
-	raw, _ := snapshotOf(t, set)
+	raw, _, err := compile.Snapshot(&set.Spec, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	revision := func(name string, number int64, raw []byte) *appsv1.ControllerRevision {
 		return &appsv1.ControllerRevision{
 			ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: name, Labels: map[string]string{hubv1.AddonSetLabel: "base"},
@@ -27,9 +30,13 @@ func TestARevisionThatIsUsedAgainIsTheNewest(t *testing.T) {
 	}
 	r := newFixture(t, set, revision(name, 1, raw), revision("base-2-e1", 2, []byte(`{}`)), revision("base-3-e1", 3, []byte(`{}`)))
 	for range 2 {
-		must.Get(r.snapshot(t.Context(), set, nil)).Or(t)
+		if _, err := r.snapshot(t.Context(), set, nil); err != nil {
+			t.Fatal(err)
+		}
 		got := &appsv1.ControllerRevision{}
-		must.Do(t, r.Client.Get(t.Context(), client.ObjectKey{Namespace: set.Namespace, Name: name}, got))
+		if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: set.Namespace, Name: name}, got); err != nil {
+			t.Fatal(err)
+		}
 		if got.Revision != 4 {
 			t.Errorf("it has number %d, want 4", got.Revision)
 		}

@@ -12,7 +12,6 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -29,8 +28,12 @@ func TestSetCountsClustersThatItHasNotComeTo(t *testing.T) {
 	look := func(want string) {
 		t.Helper()
 		stored := &hubv1.AddonSet{}
-		must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored))
-		must.Get(r.Reconcile(t.Context(), stored)).Or(t)
+		if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Reconcile(t.Context(), stored); err != nil {
+			t.Fatal(err)
+		}
 		if got := stored.Status.Clusters.ReadySummary; got != want {
 			t.Errorf("CLUSTERS %s, want %s", got, want)
 		}
@@ -43,16 +46,22 @@ func TestSetCountsClustersThatItHasNotComeTo(t *testing.T) {
 		}
 	}
 	look("0/2")
-	must.Do(t, r.Client.Create(t.Context(), third))
+	if err := r.Client.Create(t.Context(), third); err != nil {
+		t.Fatal(err)
+	}
 	wakes(third)
 	look("0/3")
-	must.Do(t, r.Client.Delete(t.Context(), other))
+	if err := r.Client.Delete(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
 	other.Labels = map[string]string{"tier": "none"}
 	wakes(other)
 	look("0/2")
 	before := third.DeepCopy()
 	status.Set(third, hubv1.DrainingCondition, metav1.ConditionTrue, hubv1.DrainInProgressReason, "", fleetTime)
-	must.Do(t, r.Client.Status().Update(t.Context(), third))
+	if err := r.Client.Status().Update(t.Context(), third); err != nil {
+		t.Fatal(err)
+	}
 	if !countsOtherwise().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: third}) {
 		t.Error("that a cluster is drained wakes no set")
 	}

@@ -57,6 +57,7 @@ type Reconciler struct {
 	expectations expectations.Expectations[types.NamespacedName]
 	sightings    observed.Sightings
 	looks        observed.Looks
+	roster       roster
 }
 
 // Reconcile brings the Flux objects of one cluster in line with its deliveries.
@@ -80,6 +81,7 @@ func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error)
 	keeper := r.keeper()
 	if len(c.Deliveries) == 0 {
 		r.expectations.Forget(c.Key)
+		r.memory.Forget(c.Key)
 		r.documents.Forget(c.Key)
 		return c.retried(ctx, c.Again, errors.Join(keeper.DropForsaken(ctx, c.Cluster), keeper.Values(ctx, c.Cluster, nil)))
 	}
@@ -106,11 +108,8 @@ func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error)
 
 // forgetGone forgets the deliveries of a cluster that are gone, in whatever way.
 func (r *Reconciler) forgetGone(c *cluster) {
-	now := make([]types.NamespacedName, len(c.Deliveries))
-	for i, d := range c.Deliveries {
-		now[i] = client.ObjectKeyFromObject(d)
-	}
-	for _, d := range r.memory.Look(c.Key, now) {
+	for _, d := range r.roster.gone(c.Key, c.Deliveries) {
+		r.memory.Drop(d)
 		r.waiting.Forget(d)
 	}
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
@@ -42,8 +41,14 @@ func TestANameIsFree(t *testing.T) {
 	waits := Request{Kind: origin.Secret, NamespacedName: types.NamespacedName{Namespace: "fleet", Name: "one"}}
 	look := func() *hubv1.ClusterRegistration {
 		t.Helper()
-		must.Get(r.Reconcile(t.Context(), waits)).Or(t)
-		return must.Get(r.find(t.Context(), waits)).Or(t)
+		if _, err := r.Reconcile(t.Context(), waits); err != nil {
+			t.Fatal(err)
+		}
+		reg, err := r.find(t.Context(), waits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reg
 	}
 	if reg := look(); reg != nil {
 		t.Fatalf("it is registered as %s", reg.Name)
@@ -53,7 +58,9 @@ func TestANameIsFree(t *testing.T) {
 			t.Errorf("that registration %s goes wakes %v", gone.GetName(), woken)
 		}
 	}
-	must.Do(t, api.Delete(t.Context(), second))
+	if err := api.Delete(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
 	if reg := look(); reg == nil || reg.Name != "one-secret" {
 		t.Errorf("it is registered as %v", reg)
 	}

@@ -16,7 +16,6 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/token"
 )
@@ -31,7 +30,9 @@ func TestExpiry(t *testing.T) {
 	var days []int
 	for day := 365; day >= -2; day-- {
 		before := reg.DeepCopy()
-		must.Do(t, r.expiry(t.Context(), reg))
+		if err := r.expiry(t.Context(), reg); err != nil {
+			t.Fatal(err)
+		}
 		r.tellExpiry(before, reg)
 		select {
 		case e := <-recorder.Events:
@@ -78,7 +79,9 @@ func TestExpiryOfARenewedToken(t *testing.T) {
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}
 			reg.Status.Credential = &hubv1.CredentialStatus{SecretName: "s", Key: "value", Fingerprint: "f", ExpirationTime: &at}
 			r := &Reconciler{Clock: clocktesting.NewFakeClock(issued.Add(tc.age)), Client: fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(secret).Build()}
-			must.Do(t, r.expiry(t.Context(), reg))
+			if err := r.expiry(t.Context(), reg); err != nil {
+				t.Fatal(err)
+			}
 			if got := status.Reason(reg, hubv1.CredentialExpiringCondition); got != tc.want || !reg.Status.Credential.Renewed {
 				t.Errorf("reason %q, want %q; %+v", got, tc.want, reg.Status.Credential)
 			}

@@ -25,7 +25,10 @@ import (
 
 // TestHurry: a tenant that comes up minutes after its kubeconfig is probed when Kamaji says so, and not when the back-off ends.
 func TestHurry(t *testing.T) {
-	config := configOf(t, kubeConfigFor("https://192.0.2.1:6443"))
+	config, err := kubeconfig.Parse(kubeConfigFor("https://192.0.2.1:6443"), lenient)
+	if err != nil {
+		t.Fatal(err)
+	}
 	synctest.Test(t, func(t *testing.T) {
 		var probes atomic.Int32
 		r := &Reconciler{Pool: probe.NewPool(probe.PoolOptions{Probe: func(context.Context, *kubeconfig.Config) probe.Result {
@@ -69,8 +72,14 @@ func TestHurry(t *testing.T) {
 // TestRestart: a hub that is started again goes on with the kubeconfig that a cluster answered to, and asks it when its turn comes. Whatever
 // is otherwise than the status says is asked at once.
 func TestRestart(t *testing.T) {
-	admin := configOf(t, kubeConfigFor("https://192.0.2.1:6443"))
-	other := configOf(t, kubeConfigFor("https://192.0.2.2:6443"))
+	admin, err := kubeconfig.Parse(kubeConfigFor("https://192.0.2.1:6443"), lenient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := kubeconfig.Parse(kubeConfigFor("https://192.0.2.2:6443"), lenient)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, tc := range map[string]struct {
 		reachable   metav1.ConditionStatus
 		fingerprint string
@@ -128,8 +137,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-func TestTurned(t *testing.T) {
-	var p notes
+func TestProbedTurned(t *testing.T) {
+	var p probed
 	one, two := types.NamespacedName{Name: "one"}, types.NamespacedName{Name: "two"}
 	for i, step := range []struct {
 		key   types.NamespacedName
@@ -148,7 +157,7 @@ func TestTurned(t *testing.T) {
 			t.Errorf("%d: %s: turned is %t", i, step.why, got)
 		}
 	}
-	p.of.Delete(one)
+	p.forget(one)
 	if p.turned(one, "Ready") {
 		t.Error("what was forgotten is remembered")
 	}

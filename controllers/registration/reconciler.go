@@ -52,7 +52,8 @@ type Reconciler struct {
 	Tenure *tenure.Tenure
 
 	secrets      secretCache
-	notes        notes
+	probed       probed
+	unread       unread
 	waiting      pace.Waiting
 	expectations expectations.Expectations[types.NamespacedName]
 }

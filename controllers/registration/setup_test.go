@@ -16,7 +16,6 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -32,7 +31,9 @@ func TestASetTurnsOutNotToCompile(t *testing.T) {
 		r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(moment),
 			Config: &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}}
 		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}
-		must.Get(r.sets(t.Context(), reg)).Or(t)
+		if _, err := r.sets(t.Context(), reg); err != nil {
+			t.Fatal(err)
+		}
 		return reg.Status.Sets[0].Result
 	}
 	for _, e := range []event.UpdateEvent{{ObjectOld: compiles, ObjectNew: stalled}, {ObjectOld: stalled, ObjectNew: compiles}} {
@@ -65,13 +66,18 @@ func TestADrainWaitsForWhatCameThroughAnother(t *testing.T) {
 	r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(moment),
 		Config: &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}}
 	left := func() int {
-		s := must.Get(r.sets(t.Context(), drained)).Or(t)
+		s, err := r.sets(t.Context(), drained)
+		if err != nil {
+			t.Fatal(err)
+		}
 		return len(s.Left)
 	}
 	if left() != 1 {
 		t.Errorf("%d are left", left())
 	}
-	must.Do(t, api.Delete(t.Context(), &d))
+	if err := api.Delete(t.Context(), &d); err != nil {
+		t.Fatal(err)
+	}
 	if left() != 0 {
 		t.Errorf("%d are left", left())
 	}

@@ -16,7 +16,6 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/serving"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -106,7 +105,10 @@ func TestSummary(t *testing.T) {
 					},
 				}),
 			}
-			sets := must.Get(r.sets(t.Context(), reg)).Or(t)
+			sets, err := r.sets(t.Context(), reg)
+			if err != nil {
+				t.Fatal(err)
+			}
 			sets.Summarize(reg, serving.Access{}, moment)
 			want := &hubv1.ClusterRegistration{}
 			status.Summarize(want, tc.want, moment)

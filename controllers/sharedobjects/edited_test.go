@@ -19,7 +19,6 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -28,7 +27,9 @@ import (
 func TestEditsAreUndone(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{sourcev1.AddToScheme, corev1.AddToScheme} {
-		must.Do(t, add(scheme))
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
 	}
 	there := &sourcev1.HelmRepository{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "charts-1", Generation: 2, Labels: map[string]string{hubv1.SourceLabel: "hub"}},
@@ -46,13 +47,19 @@ func TestEditsAreUndone(t *testing.T) {
 		t.Fatal(seen, err)
 	}
 	got := &sourcev1.HelmRepository{}
-	must.Do(t, api.Get(t.Context(), client.ObjectKeyFromObject(there), got))
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(there), got); err != nil {
+		t.Fatal(err)
+	}
 	if s := got.Spec; s.URL != "https://charts.example.org/shop" || s.SecretRef != nil || s.PassCredentials || !s.Suspend {
 		t.Errorf("the source is %+v", s)
 	}
-	must.Get(k.Ensure(t.Context(), shared)).Or(t)
+	if _, err := k.Ensure(t.Context(), shared); err != nil {
+		t.Fatal(err)
+	}
 	again := &sourcev1.HelmRepository{}
-	must.Do(t, api.Get(t.Context(), client.ObjectKeyFromObject(there), again))
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(there), again); err != nil {
+		t.Fatal(err)
+	}
 	if again.ResourceVersion != got.ResourceVersion {
 		t.Error("it is written again, and nothing has changed")
 	}

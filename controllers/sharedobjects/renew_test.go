@@ -17,7 +17,6 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -25,7 +24,9 @@ import (
 // name that is not the hub's stays as it is.
 func TestAnotherHash(t *testing.T) {
 	scheme := runtime.NewScheme()
-	must.Do(t, sourcev1.AddToScheme(scheme))
+	if err := sourcev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
 	theirs := &sourcev1.HelmRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "theirs"}}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(theirs).Build()
 	clock := clocktesting.NewFakePassiveClock(time.Now())
@@ -33,7 +34,9 @@ func TestAnotherHash(t *testing.T) {
 	there := func(name string) *sourcev1.HelmRepository {
 		t.Helper()
 		got := &sourcev1.HelmRepository{}
-		must.Do(t, api.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, got))
+		if err := api.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, got); err != nil {
+			t.Fatal(err)
+		}
 		return got
 	}
 	ensure := func(name, hash string, own map[string]string) {
@@ -46,7 +49,9 @@ func TestAnotherHash(t *testing.T) {
 		maps.Copy(labels, own)
 		u.SetLabels(labels)
 		u.SetAnnotations(map[string]string{hubv1.HashAnnotation: hash})
-		must.Get(k.Ensure(t.Context(), &render.Shared{Object: u, Hash: hash})).Or(t)
+		if _, err := k.Ensure(t.Context(), &render.Shared{Object: u, Hash: hash}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ensure("charts", "1", nil)
 	for _, step := range []struct {

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/probe"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/token"
@@ -125,9 +124,13 @@ func TestOwnTokenOfAClusterThatComesBack(t *testing.T) {
 			m.look(t)
 			for _, online := range []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionTrue} {
 				s := &corev1.Secret{}
-				must.Do(t, m.api.Get(t.Context(), client.ObjectKeyFromObject(m.secret), s))
+				if err := m.api.Get(t.Context(), client.ObjectKeyFromObject(m.secret), s); err != nil {
+					t.Fatal(err)
+				}
 				s.Data = m.secret.Data // the old token is put back
-				must.Do(t, m.api.Update(t.Context(), s))
+				if err := m.api.Update(t.Context(), s); err != nil {
+					t.Fatal(err)
+				}
 				status.Set(m.reg, hubv1.ReachableCondition, online, "Test", "", m.clock.Now())
 				m.pass(t, time.Second)
 				m.look(t)

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/chandler-hub/chandler/internal/diff"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
@@ -44,7 +43,11 @@ func large(t testing.TB, clusters, addons int, version string) *preview.Fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return must.Get(preview.NewFleet(objects, origin.Policy{})).Or(t)
+	f, err := preview.NewFleet(objects, origin.Policy{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }
 
 // BenchmarkFleet compares 5,000 clusters with ten add-ons each, all of which change. It reports the memory that is in use at the end, with

@@ -17,13 +17,12 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/diff"
 	"github.com/chandler-hub/chandler/internal/dryrun"
-	"github.com/chandler-hub/chandler/internal/must"
 )
 
-// extension: an API server of an extension that does not say that it knows dryRun would write, and is not asked. Nothing that the client
+// TestExtension: an API server of an extension that does not say that it knows dryRun would write, and is not asked. Nothing that the client
 // is told to do is done.
-func (s *apiServer) extension(t *testing.T) {
-	admin, c := s.admin, s.connect(t, "")
+func TestExtension(t *testing.T) {
+	admin, c := connect(t, "")
 	var mu sync.Mutex
 	var writes []string
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,14 +42,19 @@ func (s *apiServer) extension(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	at := must.Get(url.Parse(server.URL)).Or(t)
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
 	text := strings.NewReplacer("$HOST", at.Hostname(), "$PORT", at.Port()).Replace(`
 {apiVersion: v1, kind: Service, metadata: {name: extension, namespace: default}, spec: {type: ExternalName, externalName: localhost}}
 ---
 {apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.extension.example.org}, spec: {group: extension.example.org, version: v1, insecureSkipTLSVerify: true, groupPriorityMinimum: 1000, versionPriority: 10, service: {name: extension, namespace: default, port: $PORT}}}
 `)
 	for _, u := range objects(t, text) {
-		must.Do(t, admin.Create(t.Context(), u))
+		if err := admin.Create(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
 	}
 	thing := objects(t, "{apiVersion: extension.example.org/v1, kind: Thing, metadata: {name: a, namespace: default}}")
 	var got []diff.TriedObject

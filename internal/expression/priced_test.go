@@ -5,6 +5,7 @@ package expression
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,14 +14,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chandler-hub/chandler/internal/expression/meter"
-	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // TestEveryFunctionIsPriced: of each function of the cel-go that is installed somebody has thought about what it costs, with each type of
 // arguments that it takes. testdata/functions.txt has what they thought of. A function, or an overload, that is new fails here: give it
 // a rule, or put it into reading, and write it into the file.
 func TestEveryFunctionIsPriced(t *testing.T) {
-	l := must.Get(getLanguage()).Or(t)
+	l, err := getLanguage()
+	if err != nil {
+		t.Fatal(err)
+	}
 	var got strings.Builder
 	all := l.env.Functions()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -34,7 +37,10 @@ func TestEveryFunctionIsPriced(t *testing.T) {
 		slices.Sort(overloads)
 		fmt.Fprintln(&got, name, strings.Join(overloads, " "))
 	}
-	want := must.Read(t, "testdata/functions.txt")
+	want, err := os.ReadFile("testdata/functions.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if d := cmp.Diff(string(want), got.String()); d != "" {
 		t.Errorf("-known +installed:\n%s", d)
 	}
@@ -47,8 +53,14 @@ func TestEveryFunctionIsPriced(t *testing.T) {
 
 // TestUnpricedFunctionsAreRefused: a function that nobody has priced does not run, whatever library brings it.
 func TestUnpricedFunctionsAreRefused(t *testing.T) {
-	l := must.Get(getLanguage()).Or(t)
-	env := must.Get(l.env.Extend(cel.Function("surprise", cel.Overload("surprise_int", []*cel.Type{cel.IntType}, cel.IntType)))).Or(t)
+	l, err := getLanguage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env, err := l.env.Extend(cel.Function("surprise", cel.Overload("surprise_int", []*cel.Type{cel.IntType}, cel.IntType)))
+	if err != nil {
+		t.Fatal(err)
+	}
 	checked, issues := env.Compile("1 + surprise(2)")
 	if issues.Err() != nil {
 		t.Fatal(issues.Err())

@@ -70,7 +70,10 @@ func TestNoNodes(t *testing.T) {
 		"<< cluster.?nodes >>":            int64(0),
 		"<< has(cluster.provider) >>":     false,
 	} {
-		template := compiled(t, text)
+		template, err := Compile(text)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if got, err := template.Eval(Input{Cluster: &Cluster{Name: "c1"}}); err != nil || got != want {
 			t.Errorf("%s gives %v, want %v; %v", text, got, want, err)
 		}

@@ -15,7 +15,6 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/facts"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
@@ -26,7 +25,9 @@ func read[T any](t *testing.T, text string) *T {
 	if text == "" {
 		return nil
 	}
-	must.Do(t, yaml.UnmarshalStrict([]byte(text), out))
+	if err := yaml.UnmarshalStrict([]byte(text), out); err != nil {
+		t.Fatal(err)
+	}
 	return out
 }
 
@@ -35,9 +36,14 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	if text == "" {
 		return nil
 	}
-	raw := must.Get(yaml.YAMLToJSON([]byte(text))).Or(t)
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
 	u := &unstructured.Unstructured{}
-	must.Do(t, u.UnmarshalJSON(raw))
+	if err := u.UnmarshalJSON(raw); err != nil {
+		t.Fatal(err)
+	}
 	return u
 }
 
@@ -84,7 +90,9 @@ spec: {controlPlaneEndpoint: {host: api.example.org, port: 443}, clusterNetwork:
 		t.Run(name, func(t *testing.T) {
 			reg := read[hubv1.ClusterRegistration](t, strings.NewReplacer("$GROUP", `"`+tc.group+`"`, "$KIND", tc.kind).Replace(registration))
 			obj := object(t, tc.origin)
-			must.Equal(t, tc.want, facts.Cluster(reg, obj))
+			if d := cmp.Diff(tc.want, facts.Cluster(reg, obj)); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
 		})
 	}
 }
@@ -112,7 +120,9 @@ func TestUnknown(t *testing.T) {
 			for fact, lack := range facts.Cluster(read[hubv1.ClusterRegistration](t, tc.reg), object(t, tc.origin)).Unknown {
 				got[fact] = lack.Why
 			}
-			must.Equal(t, tc.want, got, cmpopts.EquateEmpty())
+			if d := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
 		})
 	}
 }
@@ -151,7 +161,10 @@ data: {value: aHVudGVyMg==}
 stringData: {value: hunter2}
 spec: {value: hunter2}
 `))
-	raw := must.Get(yaml.Marshal(got)).Or(t)
+	raw, err := yaml.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if strings.Contains(string(raw), "hunter2") || strings.Contains(string(raw), "aHVudGVyMg") {
 		t.Errorf("it holds what is secret:\n%s", raw)
 	}
@@ -170,7 +183,9 @@ func TestVariables(t *testing.T) {
 		{Name: facts.AnnotationLayer, Values: map[string]any{"a": int64(1), "d": nil}},
 		{Name: facts.RegistrationLayer, Values: map[string]any{"a": int64(9007199254740993), "b": map[string]any{"c": []any{"x"}}}},
 	}
-	must.Equal(t, want, got)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
 	for _, bad := range []string{"[1]", "{", "text"} {
 		obj := object(t, "kind: Cluster\nmetadata: {name: c}")
 		obj.SetAnnotations(map[string]string{hubv1.VariablesAnnotation: bad})

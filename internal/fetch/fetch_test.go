@@ -19,7 +19,6 @@ import (
 	"testing"
 
 	"github.com/chandler-hub/chandler/internal/fetch"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
@@ -36,7 +35,9 @@ func archived(t *testing.T, files map[string]string) []byte {
 		if w.WriteHeader(head) != nil {
 			t.Fatal("no header")
 		}
-		must.Get(w.Write([]byte(text))).Or(t)
+		if _, err := w.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if w.Close() != nil || zip.Close() != nil {
 		t.Fatal("not closed")
@@ -223,13 +224,18 @@ func TestOCI(t *testing.T) {
 
 // TestGit: a branch, a tag, and a commit.
 func TestGit(t *testing.T) {
-	s := must.Get(localfleet.NewGitServer()).Or(t)
+	s, err := localfleet.NewGitServer()
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { _ = s.Close() })
 	first, err := s.Commit("fleet", map[string]string{"policies/a.yaml": "one", "docs/a.md": "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	must.Get(s.Commit("fleet", map[string]string{"policies/a.yaml": "two", "docs/a.md": "x"})).Or(t)
+	if _, err := s.Commit("fleet", map[string]string{"policies/a.yaml": "two", "docs/a.md": "x"}); err != nil {
+		t.Fatal(err)
+	}
 	for want, spec := range map[string]map[string]any{
 		"docs/a.md=x policies/a.yaml=two": {"ref": map[string]any{"branch": "main"}},
 		"docs/a.md=x policies/a.yaml=one": {"ref": map[string]any{"branch": "main", "commit": first}},
@@ -281,7 +287,10 @@ func TestCredentialsInTheClear(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	host := strings.TrimPrefix(s.URL, "http://")
-	auth := must.Get(fetch.ParseAuth([]byte(`{"auths": {"` + host + `": {"username": "me", "password": "hunter2"}}}`))).Or(t)
+	auth, err := fetch.ParseAuth([]byte(`{"auths": {"` + host + `": {"username": "me", "password": "hunter2"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, r := range []*fetch.Request{
 		{Kind: "HelmRepository", Spec: map[string]any{"url": s.URL}, Chart: "web", Auth: auth},
 		{Kind: "GitRepository", Spec: map[string]any{"url": s.URL}, Auth: auth},
@@ -297,18 +306,28 @@ func TestCredentialsInTheClear(t *testing.T) {
 func TestCopy(t *testing.T) {
 	from, into := t.TempDir(), filepath.Join(t.TempDir(), "content")
 	for name, text := range map[string]string{"a/b.yaml": "b", "c.txt": "c", ".git/config": "hunter2", "sub/.git": "gitdir: elsewhere", "d.yaml": "d"} {
-		must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(from, name)), 0o700))
-		must.Do(t, os.WriteFile(filepath.Join(from, name), []byte(text), 0o600))
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(from, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(from, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for name, to := range map[string]string{"in.yaml": ".git/config", "out.yaml": "/etc/hostname", "dir": ".git"} {
-		must.Do(t, os.Symlink(to, filepath.Join(from, name)))
+		if err := os.Symlink(to, filepath.Join(from, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ignore := "*.txt\n!.git/\n!.git/**"
-	must.Do(t, fetch.Copy(from, into, &ignore))
+	if err := fetch.Copy(from, into, &ignore); err != nil {
+		t.Fatal(err)
+	}
 	if got := strings.Join(files(t, into), " "); got != "a/b.yaml=b d.yaml=d" {
 		t.Errorf("it has taken %s", got)
 	}
-	must.Do(t, os.WriteFile(filepath.Join(from, "Chart.yaml"), []byte("name: a"), 0o600))
+	if err := os.WriteFile(filepath.Join(from, "Chart.yaml"), []byte("name: a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	chart, err := fetch.ReadChart(from)
 	for _, f := range chart {
 		if err != nil || strings.Contains(string(f.Data), "hunter2") {

@@ -11,14 +11,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/must"
 )
 
 func parsed(t *testing.T, args ...string) (*hubconfig.Shared, *pflag.FlagSet) {
 	t.Helper()
 	c, f := &hubconfig.Shared{}, pflag.NewFlagSet("any", pflag.ContinueOnError)
 	c.AddFlags(f, hubconfig.DefaultNamespace)
-	must.Do(t, f.Parse(args))
+	if err := f.Parse(args); err != nil {
+		t.Fatal(err)
+	}
 	return c, f
 }
 
@@ -46,10 +47,16 @@ func TestTheCommandLineTakesWhatTheHubSays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			hub, _ := parsed(t, args...)
-			must.Do(t, hub.Complete("elsewhere"))
+			if err := hub.Complete("elsewhere"); err != nil {
+				t.Fatal(err)
+			}
 			got, flags := parsed(t)
-			must.Do(t, hubconfig.Adopt(flags, hub.Published()))
-			must.Do(t, got.Complete(hubconfig.DefaultNamespace))
+			if err := hubconfig.Adopt(flags, hub.Published()); err != nil {
+				t.Fatal(err)
+			}
+			if err := got.Complete(hubconfig.DefaultNamespace); err != nil {
+				t.Fatal(err)
+			}
 			if d := cmp.Diff(hub, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(hubconfig.Shared{}, "LearnShards")); d != "" {
 				t.Errorf("-hub +command line:\n%s", d)
 			}
@@ -61,7 +68,9 @@ func TestTheCommandLineTakesWhatTheHubSays(t *testing.T) {
 func TestAdoptTakesNothingElse(t *testing.T) {
 	c, f := parsed(t, "--hub-id=mine")
 	server := f.String("server", "https://theirs.example.org", "")
-	must.Do(t, hubconfig.Adopt(f, map[string]string{"hub-id": "theirs", "server": "https://evil.example.org", "platform-namespaces": "p"}))
+	if err := hubconfig.Adopt(f, map[string]string{"hub-id": "theirs", "server": "https://evil.example.org", "platform-namespaces": "p"}); err != nil {
+		t.Fatal(err)
+	}
 	if c.HubID != "mine" || *server != "https://theirs.example.org" || !cmp.Equal(c.PlatformNamespaces, []string{"p"}) {
 		t.Errorf("got %q, %q, %q", c.HubID, *server, c.PlatformNamespaces)
 	}
@@ -81,9 +90,13 @@ func TestShardsFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			hub, _ := parsed(t, tc.args...)
-			must.Do(t, hub.Complete("x"))
+			if err := hub.Complete("x"); err != nil {
+				t.Fatal(err)
+			}
 			got := [][]string{hub.ShardsFor("flux-system"), hub.ShardsFor("tenants"), hub.Shards()}
-			must.Equal(t, [][]string{tc.platform, tc.tenant, tc.all}, got, cmpopts.EquateEmpty())
+			if d := cmp.Diff([][]string{tc.platform, tc.tenant, tc.all}, got, cmpopts.EquateEmpty()); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
 		})
 	}
 	for _, args := range [][]string{{"--flux-shards=a,auto"}, {"--flux-tenant-shards=auto"}} {

@@ -17,7 +17,6 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
-	"github.com/chandler-hub/chandler/internal/must"
 )
 
 func doc(tb testing.TB, name string) string {
@@ -82,7 +81,10 @@ func TestDocumentedTable(t *testing.T) {
 
 // TestDocumentedReasons: every reason that an Error can have is in docs/kubeconfig.md.
 func TestDocumentedReasons(t *testing.T) {
-	file := must.Get(parser.ParseFile(token.NewFileSet(), "error.go", nil, 0)).Or(t)
+	file, err := parser.ParseFile(token.NewFileSet(), "error.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
 	text, count := doc(t, "kubeconfig.md"), 0
 	ast.Inspect(file, func(n ast.Node) bool {
 		if v, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, "Reason") {

@@ -11,7 +11,6 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/match"
-	"github.com/chandler-hub/chandler/internal/must"
 )
 
 func TestMatch(t *testing.T) {
@@ -35,7 +34,10 @@ func TestMatch(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := must.Get(match.New(match.Reach{Namespace: tc.namespace, Platform: tc.platform}, &tc.spec)).Or(t)
+			s, err := match.New(match.Reach{Namespace: tc.namespace, Platform: tc.platform}, &tc.spec)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if got := s.Matches(reg); got != tc.matches {
 				t.Errorf("matches %v, want %v", got, tc.matches)
 			}
@@ -60,7 +62,10 @@ func TestAllIsAsFarAsTheSetReaches(t *testing.T) {
 		"all clusters of its Team":      {Namespace: "shop", Team: &match.Team{Namespace: "flux-system", Name: "shop"}},
 		"all clusters of its namespace": {Namespace: "tenants"},
 	} {
-		s := must.Get(match.New(reach, &hubv1.AddonSetSpec{SelectAll: true})).Or(t)
+		s, err := match.New(reach, &hubv1.AddonSetSpec{SelectAll: true})
+		if err != nil {
+			t.Fatal(err)
+		}
 		if s.String() != want {
 			t.Errorf("it selects %q, want %q", s, want)
 		}
@@ -110,7 +115,10 @@ func TestWhyIsShort(t *testing.T) {
 func TestNoneSelectsAClusterThatIsDrained(t *testing.T) {
 	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "tenants", Name: "tenant1"}}
 	reg.Status.Conditions = []metav1.Condition{{Type: hubv1.DrainingCondition, Status: metav1.ConditionTrue, Reason: hubv1.DrainInProgressReason}}
-	s := must.Get(match.New(match.Reach{Namespace: "flux-system", Platform: true}, &hubv1.AddonSetSpec{SelectAll: true})).Or(t)
+	s, err := match.New(match.Reach{Namespace: "flux-system", Platform: true}, &hubv1.AddonSetSpec{SelectAll: true})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if s.Matches(reg) || s.Why(reg) != "the cluster is being drained" {
 		t.Errorf("matches %v, why %q", s.Matches(reg), s.Why(reg))
 	}

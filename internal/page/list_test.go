@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chandler-hub/chandler/internal/must"
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/chandler-hub/chandler/internal/page"
 )
 
@@ -25,5 +26,7 @@ func TestList(t *testing.T) {
 		}
 	}
 	want := "NAME     STATE    MESSAGE\nFailed   \x1b[31mFailed\x1b[0m   Failed [2J\nb        Ready\nc        \x1b[33m-\x1b[0m        waits\n"
-	must.Equal(t, want, b.String())
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Error(diff)
+	}
 }

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -107,7 +108,9 @@ func TestHandOver(t *testing.T) {
 					t.Errorf("it goes to %v", s.To)
 				}
 			}
-			must.Equal(t, tc.want, strings.Join(got, ", "))
+			if d := cmp.Diff(tc.want, strings.Join(got, ", ")); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
 		})
 	}
 }
@@ -144,7 +147,9 @@ func TestGatesAndOnce(t *testing.T) {
 			for _, s := range steps {
 				got = append(got, fmt.Sprintf("%s %s", s.Verb, s.Addon))
 			}
-			must.Equal(t, tc.want, strings.Join(got, ", "))
+			if d := cmp.Diff(tc.want, strings.Join(got, ", ")); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
 		})
 	}
 }
@@ -182,7 +187,9 @@ func TestOfTwoWithOneRelease(t *testing.T) {
 			}) {
 				got = append(got, fmt.Sprintf("%s %s", s.Verb, s.Addon))
 			}
-			must.Equal(t, tc.want, strings.Join(got, ", "))
+			if d := cmp.Diff(tc.want, strings.Join(got, ", ")); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
 		})
 	}
 }
@@ -214,7 +221,9 @@ func TestThePlatformWaitsForNoTenant(t *testing.T) {
 			}) {
 				got = append(got, fmt.Sprintf("%s %s", s.Verb, s.Addon))
 			}
-			must.Equal(t, tc.want, strings.Join(got, ", "))
+			if d := cmp.Diff(tc.want, strings.Join(got, ", ")); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
 		})
 	}
 }

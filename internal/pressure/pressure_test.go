@@ -14,7 +14,6 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/pressure"
 )
 
@@ -118,7 +117,9 @@ func TestWaits(t *testing.T) {
 	<-s.arrived
 	// The third waits; what is no write does not, nor does the leader's lease.
 	for method, path := range map[string]string{http.MethodGet: "/api/v1/namespaces", http.MethodPut: "/apis/coordination.k8s.io/v1/namespaces/a/leases/b"} {
-		must.Do(t, send(t.Context(), rt, method, path))
+		if err := send(t.Context(), rt, method, path); err != nil {
+			t.Fatal(err)
+		}
 		if req := <-s.arrived; req.Method != method {
 			t.Fatalf("a third %s went through", req.Method)
 		}
@@ -153,7 +154,9 @@ func TestRefusedEvents(t *testing.T) {
 	}()
 	<-s.arrived
 	s.answers <- http.StatusTooManyRequests
-	must.Do(t, <-done)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
 	if got := l.Bound(); got != 16 {
 		t.Errorf("%d writes at a time, want 16", got)
 	}

@@ -35,7 +35,10 @@ func TestVariablesOfAClusterAreTraced(t *testing.T) {
 			p := programOfSpec(t, text)
 			to, in := fleetInput(1)
 			in.Variables = []render.Layer{{Name: "the cluster", Values: tc.variables}}
-			r := renders(t, p, to, in)
+			r, err := render.Render(p, to, in)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if len(r.Failed) > 0 || len(r.Objects) != 1 {
 				t.Fatalf("the add-on does not come out: %v", r.Failed)
 			}
@@ -69,7 +72,10 @@ func TestObjectsAreNotMergedIntoAnExpression(t *testing.T) {
 	p := programOfSpec(t, text)
 	to, in := fleetInput(1)
 	to.Chart = render.ManifestChart{URL: "http://charts", Name: "c", Digest: "sha256:0"}
-	r := renders(t, p, to, in)
+	r, err := render.Render(p, to, in)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if got := r.Failed["a"].Error(); !strings.Contains(got, "objects cannot be merged into what is not known yet") {
 		t.Errorf("got %q", got)
 	}

@@ -14,13 +14,14 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
 func besideSpec(t *testing.T, text string) *hubv1.AddonSetSpec {
 	spec := &hubv1.AddonSetSpec{}
-	must.Do(t, yaml.UnmarshalStrict([]byte(text), spec))
+	if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
+		t.Fatal(err)
+	}
 	return spec
 }
 
@@ -122,7 +123,9 @@ func TestBesideTargetPathInjects(t *testing.T) {
 	if from["literal"] == true {
 		replace = chartutil.ReplacePathLiteralValue
 	}
-	must.Do(t, replace(values, from["targetPath"].(string), "x,image.repository=evil,securityContext.privileged=true"))
+	if err := replace(values, from["targetPath"].(string), "x,image.repository=evil,securityContext.privileged=true"); err != nil {
+		t.Fatal(err)
+	}
 	if got := values["image"].(map[string]any)["repository"]; got != "good" {
 		t.Errorf("the owner of the Secret decides the image: %v", values)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -52,7 +51,9 @@ func TestBesideTheCluster(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			spec := &hubv1.AddonSetSpec{}
-			must.Do(t, yaml.UnmarshalStrict([]byte("addons: [{name: a, "+tc.addon+"}]"), spec))
+			if err := yaml.UnmarshalStrict([]byte("addons: [{name: a, "+tc.addon+"}]"), spec); err != nil {
+				t.Fatal(err)
+			}
 			result, err := besides(spec, fluxspec.Author{Namespace: "flux-system", Platform: true}, tc.doc)
 			switch {
 			case tc.refused != "" && (err == nil || !strings.Contains(err.Error(), tc.refused)):
@@ -62,7 +63,10 @@ func TestBesideTheCluster(t *testing.T) {
 			case err != nil:
 				t.Fatal(err)
 			}
-			manifest := must.Get(yaml.Marshal(result.Objects[0].Manifest().Object)).Or(t)
+			manifest, err := yaml.Marshal(result.Objects[0].Manifest().Object)
+			if err != nil {
+				t.Fatal(err)
+			}
 			keys := map[string][]string{}
 			for _, c := range result.Objects[0].Copies {
 				keys[c.Kind+" "+c.Name] = append(keys[c.Kind+" "+c.Name], c.Keys...)
@@ -106,12 +110,17 @@ func besides(spec *hubv1.AddonSetSpec, author fluxspec.Author, doc render.Docume
 // TestBesideInTheSameNamespace: where the cluster is registered in the set's own namespace, Flux reads the object itself.
 func TestBesideInTheSameNamespace(t *testing.T) {
 	spec := &hubv1.AddonSetSpec{}
-	must.Do(t, yaml.UnmarshalStrict([]byte("addons: [{name: a, "+fmt.Sprintf(besideChart, `{kind: ConfigMap, name: x, from: Cluster}`)+"}]"), spec))
+	if err := yaml.UnmarshalStrict([]byte("addons: [{name: a, "+fmt.Sprintf(besideChart, `{kind: ConfigMap, name: x, from: Cluster}`)+"}]"), spec); err != nil {
+		t.Fatal(err)
+	}
 	result, err := besides(spec, fluxspec.Author{Namespace: "tenants"}, render.ConfigMap(nil, map[string]string{"values.yaml": "a: 1"}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw := must.Get(yaml.Marshal(result.Objects[0].Manifest().Object)).Or(t)
+	raw, err := yaml.Marshal(result.Objects[0].Manifest().Object)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(result.Objects[0].Copies) > 0 || !strings.Contains(string(raw), "name: x\n") {
 		t.Errorf("copies %v of:\n%s", result.Objects[0].Copies, raw)
 	}
@@ -128,7 +137,9 @@ func TestBesideForTeams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := &hubv1.AddonSetSpec{}
-			must.Do(t, yaml.UnmarshalStrict([]byte(text), spec))
+			if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
+				t.Fatal(err)
+			}
 			doc := render.Secret(nil, map[string]string{hubv1.ShareAnnotation: "team"}, "", map[string][]byte{"values.yaml": []byte("a: 1")})
 			_, err := besides(spec, fluxspec.Author{Namespace: "team", Team: &fluxspec.TeamRules{}}, doc)
 			if err == nil || !strings.Contains(err.Error(), fluxspec.TeamFrom) {
@@ -145,7 +156,9 @@ func TestVariablesBesideTheCluster(t *testing.T) {
 		overlays: [{name: o, when: "<< true >>", variables: {size: overlay}}],
 		addons: [{name: a, helmRelease: {chart: {spec: {chart: "<< vars.image >>", sourceRef: {kind: HelmRepository, name: r}}}, values: {size: "<< vars.size >>", zone: "<< vars.zone >>"}}}]}`
 	spec := &hubv1.AddonSetSpec{}
-	must.Do(t, yaml.UnmarshalStrict([]byte(set), spec))
+	if err := yaml.UnmarshalStrict([]byte(set), spec); err != nil {
+		t.Fatal(err)
+	}
 	p := compiled(t, spec)
 	in := besideInput()
 	in.Variables = []render.Layer{{Name: "registration", Values: map[string]any{"zone": "registration"}}}

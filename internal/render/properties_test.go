@@ -19,7 +19,6 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/identity"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -29,7 +28,9 @@ const chartBody = "{chart: {spec: {chart: podinfo, version: 6.x, sourceRef: {kin
 func addonsOf(t *testing.T, text string) *compile.Program {
 	t.Helper()
 	var addons []hubv1.Addon
-	must.Do(t, yaml.UnmarshalStrict([]byte(text), &addons))
+	if err := yaml.UnmarshalStrict([]byte(text), &addons); err != nil {
+		t.Fatal(err)
+	}
 	return compiled(t, &hubv1.AddonSetSpec{Addons: addons})
 }
 
@@ -81,7 +82,10 @@ func programs(t *testing.T) map[string]*compile.Program {
 func TestProgramsAreNotShared(t *testing.T) {
 	for name, p := range programs(t) {
 		t.Run(name, func(t *testing.T) {
-			before := must.Get(json.Marshal(p)).Or(t)
+			before, err := json.Marshal(p)
+			if err != nil {
+				t.Fatal(err)
+			}
 			text := print(t, p, target("tenant1"))
 			first := rendered(t, p, target("tenant1"))
 			for _, o := range first.Objects {
@@ -142,7 +146,10 @@ func TestObjectsUseTheIdentity(t *testing.T) {
 	to := target("tenant1")
 	want := map[string]any{"configMapRef": map[string]any{"name": identity.KubeconfigCopy(to.HubID, to.Registration)}}
 	for name, p := range programs(t) {
-		result := renders(t, p, to, &render.Input{Cluster: &expression.Cluster{Name: "tenant1", UID: "a-uid"}, Identity: "some-cluster"})
+		result, err := render.Render(p, to, &render.Input{Cluster: &expression.Cluster{Name: "tenant1", UID: "a-uid"}, Identity: "some-cluster"})
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, o := range result.Objects {
 			got, _, _ := unstructured.NestedMap(o.Object.Object, "spec", "kubeConfig")
 			if d := cmp.Diff(want, got); d != "" {

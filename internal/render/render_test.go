@@ -3,6 +3,8 @@
 package render_test
 
 import (
+	"flag"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,11 +16,11 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
-	"github.com/chandler-hub/chandler/internal/golden"
 	"github.com/chandler-hub/chandler/internal/identity"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
+
+var update = flag.Bool("update", false, "write the golden files")
 
 func target(name string) render.Target {
 	return render.Target{HubID: "chandler", Namespace: "flux-system", Set: "base", Delivery: "base-" + name, Registration: types.NamespacedName{Namespace: "tenants", Name: name}}
@@ -26,9 +28,14 @@ func target(name string) render.Target {
 
 func program(t *testing.T, dir string) *compile.Program {
 	t.Helper()
-	raw := must.Read(t, filepath.Join(dir, "in.yaml"))
+	raw, err := os.ReadFile(filepath.Join(dir, "in.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	set := &hubv1.AddonSet{}
-	must.Do(t, yaml.UnmarshalStrict(raw, set))
+	if err := yaml.UnmarshalStrict(raw, set); err != nil {
+		t.Fatal(err)
+	}
 	return compiled(t, &set.Spec)
 }
 
@@ -36,18 +43,19 @@ func program(t *testing.T, dir string) *compile.Program {
 func programOfSpec(t *testing.T, text string) *compile.Program {
 	t.Helper()
 	spec := &hubv1.AddonSetSpec{}
-	must.Do(t, yaml.UnmarshalStrict([]byte(text), spec))
+	if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
+		t.Fatal(err)
+	}
 	return compiled(t, spec)
 }
 
 func compiled(t *testing.T, spec *hubv1.AddonSetSpec) *compile.Program {
 	t.Helper()
-	return must.Get(compile.Compile(spec, fluxspec.Author{Namespace: "flux-system", Platform: true})).Or(t)
-}
-
-func renders(t *testing.T, p *compile.Program, to render.Target, in *render.Input) *render.Result {
-	t.Helper()
-	return must.Get(render.Render(p, to, in)).Or(t)
+	p, err := compile.Compile(spec, fluxspec.Author{Namespace: "flux-system", Platform: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 func print(t *testing.T, p *compile.Program, to render.Target) string {
@@ -60,7 +68,10 @@ func print(t *testing.T, p *compile.Program, to render.Target) string {
 			docs = append(docs, s.Object.Object)
 		}
 		for _, d := range docs {
-			raw := must.Get(yaml.Marshal(d)).Or(t)
+			raw, err := yaml.Marshal(d)
+			if err != nil {
+				t.Fatal(err)
+			}
 			b.WriteString("---\n" + string(raw))
 		}
 	}
@@ -83,7 +94,19 @@ func TestGolden(t *testing.T) {
 				t.Errorf("rendering changed the program: %s", cmp.Diff(got, again))
 			}
 			all.WriteString(got)
-			golden.Compare(t, filepath.Join(dir, "want.yaml"), got)
+			golden := filepath.Join(dir, "want.yaml")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(want), got); d != "" {
+				t.Errorf("-want +got, and go test -update writes it:\n%s", d)
+			}
 		})
 	}
 	const digest, epoch = "11050c0ce5d89eeb", 4

@@ -13,7 +13,6 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/team"
 )
 
@@ -168,10 +167,14 @@ func TestSelector(t *testing.T) {
 func TestRules(t *testing.T) {
 	got := team.Rules(plain(t, "dev", "namespaces: [{name: jobs}, {name: 'apps-<< cluster.name >>'}]"))
 	want := &fluxspec.TeamRules{Name: "dev", Namespaces: []string{"jobs", "apps-<< cluster.name >>"}, MaxAddons: 50}
-	must.Equal(t, want, got)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
 	got = team.Rules(plain(t, "dev", `namespaces: [{name: apps}], maxPriority: 7, addons: {max: 3},
   sources: {allow: ["https://git.example.org/*"], kinds: [Bucket], requireVerification: true}`))
 	want = &fluxspec.TeamRules{Name: "dev", Namespaces: []string{"apps"}, Allow: []string{"https://git.example.org/*"}, Kinds: []string{"Bucket"},
 		RequireVerification: true, MaxPriority: 7, MaxAddons: 3}
-	must.Equal(t, want, got)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
 }

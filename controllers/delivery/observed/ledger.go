@@ -3,6 +3,8 @@
 package observed
 
 import (
+	"maps"
+	"sync"
 	"time"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -10,15 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandler-hub/chandler/internal/fluxspec"
-	"github.com/chandler-hub/chandler/internal/memory"
 	"github.com/chandler-hub/chandler/internal/plan"
 )
 
 // Ledger remembers the generation of each object after the hub's last write. The delivery's status holds it as well,
 // and survives a restart. The ledger serves until that status, or the object, is back in the cache.
 type Ledger struct {
-	Entries memory.Map[plan.Key, ledgerEntry]
-	removed memory.Map[plan.Key, removal]
+	mu      sync.Mutex
+	Entries map[plan.Key]ledgerEntry
+	removed map[plan.Key]removal
 }
 
 // removal is the hub's recent deletion of an object. left is what the object left on the cluster; empty if it was
@@ -42,15 +44,22 @@ func (l *Ledger) applied(k plan.Key, uid types.UID, present, fromStatus int64) i
 	if fromStatus > present {
 		fromStatus = 0
 	}
-	if e, ok := l.Entries.Get(k); ok && e.uid == uid {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e, ok := l.Entries[k]; ok && e.uid == uid {
 		return max(e.generation, fromStatus)
 	}
 	return fromStatus
 }
 
 func (l *Ledger) Note(k plan.Key, obj client.Object) {
-	l.Entries.Put(k, ledgerEntry{obj.GetUID(), obj.GetGeneration()})
-	l.removed.Delete(k)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.Entries == nil {
+		l.Entries = map[plan.Key]ledgerEntry{}
+	}
+	l.Entries[k] = ledgerEntry{obj.GetUID(), obj.GetGeneration()}
+	delete(l.removed, k)
 }
 
 // forget forgets an object that is gone. Another one may have its name.
@@ -59,7 +68,11 @@ func (l *Ledger) forget(obj client.Object) {
 	if _, ok := obj.(*kustomizev1.Kustomization); ok {
 		kind = fluxspec.KustomizationKind
 	}
-	l.Entries.Update(KeyOf(obj, kind), func(e ledgerEntry, known bool) (ledgerEntry, bool) { return e, known && e.uid != obj.GetUID() })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k := KeyOf(obj, kind); l.Entries[k].uid == obj.GetUID() {
+		delete(l.Entries, k)
+	}
 }
 
 // removalIsNews is how long a deletion may take to reach the cache.
@@ -67,13 +80,20 @@ const removalIsNews = time.Minute
 
 // Remove notes that the hub deleted an object, and what the object left.
 func (l *Ledger) Remove(k plan.Key, left string, now time.Time) {
-	l.Entries.Delete(k)
-	l.removed.DeleteFunc(func(_ plan.Key, r removal) bool { return now.Sub(r.at) > removalIsNews })
-	l.removed.Put(k, removal{now, left})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.Entries, k)
+	if l.removed == nil {
+		l.removed = map[plan.Key]removal{}
+	}
+	maps.DeleteFunc(l.removed, func(_ plan.Key, r removal) bool { return now.Sub(r.at) > removalIsNews })
+	l.removed[k] = removal{now, left}
 }
 
 // WasRemoved returns what an object left that the hub deleted recently; false if the hub did not delete it.
 func (l *Ledger) WasRemoved(k plan.Key) (left string, ok bool) {
-	r, ok := l.removed.Get(k)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, ok := l.removed[k]
 	return r.left, ok
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/get"
-	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // noon is the time of the commands.
@@ -113,9 +112,14 @@ func TestGetWatch(t *testing.T) {
 		u := h.Objects[i].DeepCopy()
 		u.SetResourceVersion("8")
 		if change != "" {
-			must.Do(t, unstructured.SetNestedField(u.Object, change, "status", "kubernetesVersion"))
+			if err := unstructured.SetNestedField(u.Object, change, "status", "kubernetesVersion"); err != nil {
+				t.Fatal(err)
+			}
 		}
-		raw := must.Get(json.Marshal(map[string]any{"type": typ, "object": u.Object})).Or(t)
+		raw, err := json.Marshal(map[string]any{"type": typ, "object": u.Object})
+		if err != nil {
+			t.Fatal(err)
+		}
 		return string(raw)
 	}
 	h.Watched = []string{event("MODIFIED", "", 0), event("MODIFIED", "v1.37.0", 0), event("BOOKMARK", "", 0), event("DELETED", "", 2)}
@@ -130,6 +134,8 @@ func TestGetWatch(t *testing.T) {
 	for until := time.Now().Add(20 * time.Second); strings.Count(out.String(), "\n") < printed && time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 	}
 	stop()
-	must.Do(t, <-done)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
 	clitest.Golden(t, "watch.txt", out.String())
 }

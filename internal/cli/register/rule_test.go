@@ -20,15 +20,20 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 	"github.com/chandler-hub/chandler/internal/cli/register"
-	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // kubeconfigFor returns the kubeconfig of a cluster at an address, in base64.
 func kubeconfigFor(t *testing.T, server string) string {
 	t.Helper()
-	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).Or(t)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
-	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)).Or(t)
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 	return base64.StdEncoding.EncodeToString(fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
 clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}], users: [{name: u, user: {token: t}}]}`, server, ca))
@@ -97,7 +102,9 @@ func TestRegisterRule(t *testing.T) {
 func TestRegisterRuleRefuses(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere")
 	file := filepath.Join(t.TempDir(), "rules.yaml")
-	must.Do(t, os.WriteFile(file, []byte("rules: [{name: a, match: {kind: Secret, namespaces: [x]}}]"), 0o600))
+	if err := os.WriteFile(file, []byte("rules: [{name: a, match: {kind: Secret, namespaces: [x]}}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for args, want := range map[string]string{
 		"register --dry-run":                                  "--dry-run goes with --rule FILE",
 		"register edge --dry-run":                             "--dry-run goes with --rule FILE",

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
-	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // TestRenderWithOtherCRDs: a folder of CRDs counts in place of the schemas that are built in: for a Flux that has a
@@ -19,8 +18,12 @@ func TestRenderWithOtherCRDs(t *testing.T) {
 	write := func(name, text string) string {
 		t.Helper()
 		file := filepath.Join(dir, name)
-		must.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
-		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		return file
 	}
 	const crd = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: helmreleases.helm.toolkit.fluxcd.io}, spec: {

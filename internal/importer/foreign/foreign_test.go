@@ -3,16 +3,20 @@
 package foreign_test
 
 import (
+	"flag"
+	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/chandler-hub/chandler/internal/crdschema"
-	"github.com/chandler-hub/chandler/internal/golden"
 	"github.com/chandler-hub/chandler/internal/importer/folding"
 	"github.com/chandler-hub/chandler/internal/importer/foreign"
-	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
+
+var update = flag.Bool("update", false, "write the golden files")
 
 // TestWrite: the set for each object in testdata, with its notes, is what a user would see, and the API server takes it.
 func TestWrite(t *testing.T) {
@@ -26,8 +30,23 @@ func TestWrite(t *testing.T) {
 	}
 	for _, file := range append(one, fleet...) {
 		t.Run(file, func(t *testing.T) {
-			raw := must.Read(t, file)
-			golden.Compare(t, file+".want", written(t, filepath.ToSlash(file), raw))
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := written(t, filepath.ToSlash(file), raw)
+			if *update {
+				if err := os.WriteFile(file+".want", []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file + ".want")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(want), got); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
 		})
 	}
 }
@@ -48,7 +67,10 @@ func written(t *testing.T, file string, raw []byte) string {
 	if err != nil {
 		return err.Error() + "\n"
 	}
-	text := must.Get(folding.YAML(set.AddonSet)).Or(t)
+	text, err := folding.YAML(set.AddonSet)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := crdschema.Ours("AddonSet").Refuses([]byte(text)); err != nil {
 		t.Errorf("the API server refuses it: %v", err)
 	}

@@ -88,7 +88,7 @@ test-packages: tools
 .PHONY: test-e2e
 test-e2e: tools
 	@# Not from the cache: it does not know that these tests build the hub. The two small packages run, one after the other, beside the large
-	@# one. API servers and Flux are frugal there; the hub does as it does anywhere (test/localfleet/process.go).
+	@# one. API servers and Flux collect garbage more seldom there; the hub does as it does anywhere (test/localfleet/hub.go).
 	GOGC=$${GOGC:-300} $(GO) run ./hack/slowest -timeout 60m -count=1 -p 2 -parallel $(PARALLEL) \
 	  $(if $(ONLY_FAST),-run '$(FAST)' ./e2e,./e2e ./e2e/kamaji ./cmd/demo)
 

@@ -74,7 +74,7 @@ tools-node: tools ## Build kubelet, kube-proxy, CoreDNS and CNI plugins too: min
 
 .PHONY: test
 test: ## Every test: unit, API server, end to end with real Flux controllers and workload clusters.
-	@# The end-to-end tests wait much, so the others take their time beside them.
+	@# The end-to-end tests wait more than they work, so all other tests run beside them.
 	@$(MAKE) --no-print-directory -j2 test-packages test-e2e
 
 .PHONY: test-packages

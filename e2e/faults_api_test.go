@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// faultyRounds are gone with a faulty API server, one with a good one before.
+	// faultyRounds is how many rounds are made with a faulty API server, after one with a good one.
 	faultyRounds = 2
 	// oneIn is how many requests there are for one that goes wrong.
 	oneIn = 10

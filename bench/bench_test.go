@@ -17,6 +17,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 var update = flag.Bool("update", false, "make the pictures and the table of docs/growth.json again")
@@ -26,10 +28,7 @@ var checkedSize = Parameters{Clusters: 200, Addons: 5, Dead: 0.1, ProbeInterval:
 
 // The pictures in docs are what the recorded runs give.
 func TestGrowth(t *testing.T) {
-	results, err := readFile(filepath.Join("..", "docs", "growth.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	results := must.Get(readFile(filepath.Join("..", "docs", "growth.json"))).Or(t)
 	for name, picture := range map[string]struct {
 		results []Result
 		along   axis
@@ -53,15 +52,9 @@ func TestGrowth(t *testing.T) {
 
 // The table in docs/performance.md is what the newest runs of each size give.
 func TestTable(t *testing.T) {
-	results, err := readFile(filepath.Join("..", "docs", "growth.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	results := must.Get(readFile(filepath.Join("..", "docs", "growth.json"))).Or(t)
 	file := filepath.Join("..", "docs", "performance.md")
-	page, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Read(t, file)
 	before, rest, found := bytes.Cut(page, []byte(tableBegin))
 	_, after, closed := bytes.Cut(rest, []byte(tableEnd))
 	if !found || !closed {
@@ -91,9 +84,7 @@ func TestTableOfRuns(t *testing.T) {
 func golden(t *testing.T, file string, got []byte) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, got, 0o644))
 	}
 	want, err := os.ReadFile(file)
 	if err != nil || !bytes.Equal(want, got) {
@@ -104,9 +95,7 @@ func golden(t *testing.T, file string, got []byte) {
 func TestWrite(t *testing.T) {
 	r := &Result{Parameters: Parameters{Clusters: 500, Addons: 5}, FanoutRatio: 0.6, NewClusterP99: 1200, IdleWrites: 0, RestartWrites: 2}
 	var out bytes.Buffer
-	if err := r.Write(&out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Write(&out))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	for field, want := range map[string]string{
 		"fanout_ratio": "at least 0.6 yes", "new_cluster_ms_p99": "at most 1000 NO", "idle_writes": "at most 0 yes", "restart_writes": "at most 0 NO", "writes_ratio": "at least 0.8 NO",

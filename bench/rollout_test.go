@@ -12,6 +12,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/crdschema"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/rollout"
 )
 
@@ -25,24 +26,14 @@ func TestRolloutSets(t *testing.T) {
 	}{"AtOnce": {atOnce, true, 1}, "Three": {threeWaves, false, 3}, "Four": {fourWaves, false, 4}} {
 		t.Run(name, func(t *testing.T) {
 			u := newSet("set", []string{"one"}, "http://charts", "http://git")
-			if err := unstructured.SetNestedMap(u.Object, tc.strategy, "spec", "rollout"); err != nil {
-				t.Fatal(err)
-			}
-			raw, err := json.Marshal(u)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, unstructured.SetNestedMap(u.Object, tc.strategy, "spec", "rollout"))
+			raw := must.Get(json.Marshal(u)).Or(t)
 			if err := schema.Refuses(raw); err != nil {
 				t.Error(err)
 			}
 			set := &hubv1.AddonSet{}
-			if err := json.Unmarshal(raw, set); err != nil {
-				t.Fatal(err)
-			}
-			strategy, err := rollout.New(set.Spec.Rollout)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(raw, set))
+			strategy := must.Get(rollout.New(set.Spec.Rollout)).Or(t)
 			// The last wave that the bench names has all the rest, so there is no other.
 			if n := len(strategy.Waves()); strategy.AtOnce() != tc.atOnce || n != tc.waves {
 				t.Errorf("at once: %t, %d waves", strategy.AtOnce(), n)
@@ -57,10 +48,7 @@ func TestSetWatch(t *testing.T) {
 	see := func(generation, observed int64, complete metav1.ConditionStatus) {
 		set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Name: "one", Generation: generation}}
 		set.Status.Conditions = []metav1.Condition{{Type: hubv1.RolloutCompleteCondition, Status: complete, ObservedGeneration: observed}}
-		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(runtime.DefaultUnstructuredConverter.ToUnstructured(set)).Or(t)
 		w.see(&unstructured.Unstructured{Object: u})
 	}
 	complete := func() bool { return len(w.of(map[string]int64{"one": 2})) == 1 }

@@ -14,14 +14,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, path)
 	return string(raw)
 }
 
@@ -108,10 +107,7 @@ func TestLinks(t *testing.T) {
 // TestIndex: the index leads to every page.
 func TestIndex(t *testing.T) {
 	index := read(t, "README.md")
-	files, err := filepath.Glob("*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("*.md")).Or(t)
 	for _, f := range files {
 		if f != "README.md" && !strings.Contains(index, "("+f+")") {
 			t.Errorf("docs/README.md does not lead to %s", f)
@@ -122,20 +118,14 @@ func TestIndex(t *testing.T) {
 // reasons returns the values of the constants of a package that are called as a pattern says.
 func reasons(t *testing.T, dir, name string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(filepath.Join(dir, "*.go"))).Or(t)
 	named := regexp.MustCompile(name)
 	var out []string
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(parser.ParseFile(token.NewFileSet(), file, nil, 0)).Or(t)
 		ast.Inspect(f, func(n ast.Node) bool {
 			if v, ok := n.(*ast.ValueSpec); ok && named.MatchString(v.Names[0].Name) && len(v.Values) == 1 {
 				if lit, ok := v.Values[0].(*ast.BasicLit); ok {

@@ -21,6 +21,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
 	teams "github.com/chandler-hub/chandler/internal/team"
@@ -275,10 +276,7 @@ type object struct {
 
 func shipped(t *testing.T) []object {
 	t.Helper()
-	files, err := filepath.Glob("../config/*/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("../config/*/*.yaml")).Or(t)
 	var out []object
 	for _, file := range files {
 		for _, text := range separator.Split(read(t, file), -1) {

@@ -3,10 +3,11 @@
 package docs
 
 import (
-	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // TestSupport: the versions that the page calls tested are those that the tests run with.
@@ -33,10 +34,7 @@ func TestSupport(t *testing.T) {
 		"flagger":             " and %s | |",
 		"prometheus-operator": "| Prometheus operator, for alerts | %s |",
 	} {
-		raw, err := os.ReadFile("../hack/tools/" + module + "/go.mod")
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Read(t, "../hack/tools/"+module+"/go.mod")
 		// The first that a go.mod requires is what it is for.
 		m := regexp.MustCompile(`(?m)^(?:require )?\s*[a-z0-9.]+/\S+ v(\S+)`).FindSubmatch(raw)
 		if m == nil {

@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -430,6 +432,17 @@ metadata: {name: one-hand, namespace: fleet}
 spec: {interval: 1h, prune: true, path: ./hand, sourceRef: {kind: GitRepository, name: fleet}, kubeConfig: {secretRef: {name: one}}, postBuild: {substitute: {color: by-hand}}}
 `)
 	soon(t, "the hand-written one delivers", func() error { return wantData(ctx, g.one, "default", "mov-hand", "color", "by-hand") })
+	// The hub refuses one that Flux has not applied as it is, and looks at it again a minute later.
+	soon(t, "and says so", func() error {
+		k := &kustomizev1.Kustomization{}
+		if err := g.Client.Get(ctx, types.NamespacedName{Namespace: "fleet", Name: "one-hand"}, k); err != nil {
+			return err
+		}
+		if k.Status.ObservedGeneration != k.Generation || !meta.IsStatusConditionTrue(k.Status.Conditions, hubv1.ReadyCondition) {
+			return fmt.Errorf("generation %d of %d: %v", k.Status.ObservedGeneration, k.Generation, k.Status.Conditions)
+		}
+		return nil
+	})
 	before := &corev1.ConfigMap{}
 	check(t, g.one.Client.Get(ctx, types.NamespacedName{Namespace: "default", Name: "mov-hand"}, before))
 	g.apply(t, chartSet("flux-system", "hand", "",

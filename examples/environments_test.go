@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/chandler-hub/chandler/examples"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // shell runs programs in a folder.
@@ -94,10 +95,7 @@ func (p *pullRequest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // putExample writes files of the example into a folder.
 func putExample(t *testing.T, dir string, from map[string]string) {
 	t.Helper()
-	files, err := examples.Folder("environments")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(examples.Folder("environments")).Or(t)
 	for name, text := range files {
 		for prefix, to := range from {
 			if rest, ok := strings.CutPrefix(name, prefix); ok {
@@ -109,9 +107,7 @@ func putExample(t *testing.T, dir string, from map[string]string) {
 
 func put(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
 	if err := os.WriteFile(file, []byte(text), 0o700); err != nil { // scripts among them
 		t.Fatal(err)
 	}
@@ -119,10 +115,7 @@ func put(t *testing.T, file, text string) {
 
 func edit(t *testing.T, file, old, next string) {
 	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, file)
 	if !strings.Contains(string(raw), old) {
 		t.Fatalf("%s has no %q", file, old)
 	}

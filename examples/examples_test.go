@@ -7,13 +7,11 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"os"
 	"path"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -25,6 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
 	"github.com/chandler-hub/chandler/internal/render"
@@ -44,28 +43,20 @@ func TestWorkloadIdentity(t *testing.T) {
 		"gcp": {"iam.gke.io/gcp-service-account"}, "generic": nil,
 	}
 	s := registrationSchema(t)
-	entries, err := examples.FS.ReadDir("workload-identity")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(examples.FS.ReadDir("workload-identity")).Or(t)
 	var seen []string
 	for _, e := range entries {
 		if e.Name() == "addonset.yaml" {
 			continue
 		}
 		t.Run(e.Name(), func(t *testing.T) {
-			text, err := examples.Read(path.Join("workload-identity", e.Name()), map[string]string{"${CA}": "the CA, in PEM"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(examples.Read(path.Join("workload-identity", e.Name()), map[string]string{"${CA}": "the CA, in PEM"})).Or(t)
 			account, reg := &corev1.ServiceAccount{}, &hubv1.ClusterRegistration{}
 			docs := documents(t, text)
 			if len(docs) != 2 {
 				t.Fatalf("it holds %d objects", len(docs))
 			}
-			if err := errors.Join(yaml.UnmarshalStrict(docs[0], account), yaml.UnmarshalStrict(docs[1], reg)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(yaml.UnmarshalStrict(docs[0], account), yaml.UnmarshalStrict(docs[1], reg)))
 			if err := s.Refuses(docs[1]); err != nil {
 				t.Error(err)
 			}
@@ -100,9 +91,7 @@ func checked(t *testing.T, file, text string) []preview.Object {
 	t.Helper()
 	for _, doc := range documents(t, text) {
 		is := &metav1.TypeMeta{}
-		if err := yaml.Unmarshal(doc, is); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal(doc, is))
 		if s := crdschema.Ours(is.Kind); s != nil {
 			if err := s.Refuses(doc); err != nil {
 				t.Errorf("%s: %v", file, err)
@@ -120,10 +109,7 @@ func checked(t *testing.T, file, text string) []preview.Object {
 // and no warnings.
 func rendered(t *testing.T, objects []preview.Object) map[string][]string {
 	t.Helper()
-	fleet, err := preview.NewFleet(objects, origin.Policy{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fleet := must.Get(preview.NewFleet(objects, origin.Policy{})).Or(t)
 	got := preview.Render(fleet, preview.Options{Shared: shared})
 	if len(got.Errors)+len(got.Warnings) > 0 {
 		t.Errorf("errors %v, warnings %v", got.Errors, got.Warnings)
@@ -149,10 +135,7 @@ func TestTeams(t *testing.T) {
 // folder returns the objects in all YAML files of a folder, as `chandler render -f` reads it.
 func folder(t *testing.T, dir string) []preview.Object {
 	t.Helper()
-	files, err := examples.Folder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(examples.Folder(dir)).Or(t)
 	var objects []preview.Object
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		if strings.HasSuffix(file, ".yaml") {
@@ -168,10 +151,7 @@ func TestFolders(t *testing.T) {
 		"charts": "charts/README.md", "environments": "environments/README.md", "git": "git/policies/policies.yaml",
 		"policies": "policies/README.md", "rollout": "rollout/README.md",
 	}
-	index, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	index := must.Read(t, "README.md")
 	entries, err := examples.FS.ReadDir(".")
 	if err != nil || len(entries) < 10 {
 		t.Fatalf("%d folders (%v)", len(entries), err)
@@ -188,10 +168,7 @@ func TestFolders(t *testing.T) {
 				}
 				return
 			}
-			text, err := examples.Read(file, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(examples.Read(file, nil)).Or(t)
 			// The first line below the heading, where there is one.
 			if heading, rest, _ := strings.Cut(text, "\n\n"); strings.HasPrefix(heading, "# ") && !strings.Contains(heading, "\n") {
 				text = rest
@@ -226,9 +203,7 @@ func TestSamples(t *testing.T) {
 		},
 	} {
 		t.Run(dir, func(t *testing.T) {
-			if diff := cmp.Diff(want, rendered(t, folder(t, dir))); diff != "" {
-				t.Error(diff)
-			}
+			must.Equal(t, want, rendered(t, folder(t, dir)))
 		})
 	}
 }
@@ -246,27 +221,16 @@ func TestRolloutAlerts(t *testing.T) {
 			}
 		}
 	}
-	text, err := examples.Read("rollout/alerts.yaml", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := examples.Read("rollout/addonset.yaml", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(examples.Read("rollout/alerts.yaml", nil)).Or(t)
+	set := must.Get(examples.Read("rollout/addonset.yaml", nil)).Or(t)
 	const cluster = "apiVersion: chandler.dev/v1alpha1\nkind: ClusterRegistration\n" +
 		"metadata: {namespace: fleet, name: one, labels: {tier: prod}}\nspec: {kubeConfig: {secretRef: {name: one, key: value}}}\n"
-	fleet, err := preview.NewFleet(checked(t, "addonset.yaml", set+"---\n"+cluster), origin.Policy{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fleet := must.Get(preview.NewFleet(checked(t, "addonset.yaml", set+"---\n"+cluster), origin.Policy{})).Or(t)
 	made := preview.Render(fleet, preview.Options{Shared: shared}).Clusters[0].Objects
 	watched := 0
 	for _, doc := range documents(t, text) {
 		a := &alert{}
-		if err := yaml.Unmarshal(doc, a); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal(doc, a))
 		for _, source := range a.Spec.EventSources {
 			if source.Kind != "HelmRelease" && source.Kind != "Kustomization" {
 				t.Errorf("%s: Flux has no events of a %s", a.Metadata.Name, source.Kind)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/sandbox"
 )
 
@@ -47,28 +48,18 @@ func TestEnded(t *testing.T) {
 			cmd.Env = append(os.Environ(), asProgram+"=1")
 			var out, errs bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &errs
-			in, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			in := must.Get(cmd.StdinPipe()).Or(t)
+			must.Do(t, cmd.Start())
 			late := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
 			defer late.Stop()
 			// It reads as soon as it has taken more than a pipe holds, and as soon as a named pipe can be opened for writing.
 			if strings.Contains(tc.args, "PIPE") {
-				w, err := os.OpenFile(pipe, os.O_WRONLY, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
+				w := must.Get(os.OpenFile(pipe, os.O_WRONLY, 0)).Or(t)
 				defer func() { _ = w.Close() }()
 			} else if _, err := in.Write(bytes.Repeat([]byte("#\n"), 1<<19)); err != nil {
 				t.Fatal(err)
 			}
-			if err := cmd.Process.Signal(tc.sent); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Process.Signal(tc.sent))
 			_ = cmd.Wait() // the code says it
 			if code := cmd.ProcessState.ExitCode(); code != tc.code || !strings.Contains(errs.String(), "ended by a signal") || out.Len() > 0 {
 				t.Errorf("ends with %d, want %d:\n%s\n%s", code, tc.code, &out, &errs)

@@ -4,23 +4,20 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // outdatedFleet are the objects of testdata/outdated. The names of what the hub makes for Flux are those of internal/identity, which never
 // change.
 func outdatedFleet(t *testing.T) string {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("testdata", "outdated", "fleet.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, filepath.Join("testdata", "outdated", "fleet.yaml"))
 	return strings.NewReplacer("$GIT", "ingress-apps-ebffae1e", "$CHART", "chandler-nginx-d49565e9ae").Replace(strings.TrimSpace(string(raw)))
 }
 

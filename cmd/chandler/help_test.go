@@ -18,6 +18,7 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/help"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // walk calls a function with every command of the tree that people see.
@@ -39,18 +40,12 @@ func walk(t *testing.T, each func(*testing.T, *cobra.Command)) {
 func TestHelp(t *testing.T) {
 	want := map[string]bool{}
 	walk(t, func(t *testing.T, cmd *cobra.Command) {
-		out, err := run(append(strings.Fields(cmd.CommandPath())[1:], "--help")...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(run(append(strings.Fields(cmd.CommandPath())[1:], "--help")...)).Or(t)
 		name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".txt"
 		want[name] = true
 		golden(t, "help/"+name, out)
 	})
-	files, err := os.ReadDir(filepath.Join("testdata", "help"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(os.ReadDir(filepath.Join("testdata", "help"))).Or(t)
 	for _, f := range files {
 		if want[f.Name()] {
 			continue
@@ -67,10 +62,7 @@ func TestHelp(t *testing.T) {
 func TestHelpFits(t *testing.T) {
 	var lengths []int
 	walk(t, func(t *testing.T, cmd *cobra.Command) {
-		out, err := run(append(strings.Fields(cmd.CommandPath())[1:], "--help")...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(run(append(strings.Fields(cmd.CommandPath())[1:], "--help")...)).Or(t)
 		lengths = append(lengths, strings.Count(out, "\n"))
 		for line := range strings.Lines(out) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > help.Width {
@@ -310,10 +302,7 @@ func TestExitCodes(t *testing.T) {
 // reads files.
 func TestBareCommands(t *testing.T) {
 	for _, name := range []string{"get", "create", "rollout", "removals", "export"} {
-		bare, err := run(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bare := must.Get(run(name)).Or(t)
 		if help, _ := run(name, "--help"); bare != help || !strings.Contains(bare, "\nCommands:\n") {
 			t.Errorf("chandler %s prints\n%s", name, bare)
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/doctor"
 	"github.com/chandler-hub/chandler/internal/eventview"
 	"github.com/chandler-hub/chandler/internal/explain"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/outdated"
 	"github.com/chandler-hub/chandler/internal/rolloutview"
 	"github.com/chandler-hub/chandler/test/jsonschema"
@@ -112,10 +113,7 @@ func addFields(of reflect.Type, properties map[string]any, required *[]string) {
 // holds returns what holds a text to the schema of a command.
 func holds(t *testing.T, command string) func(text string) error {
 	t.Helper()
-	raw, err := json.Marshal(schemaOf(reflect.TypeOf(documents[command])))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(json.Marshal(schemaOf(reflect.TypeOf(documents[command])))).Or(t)
 	return jsonschema.Checker(t, raw)
 }
 

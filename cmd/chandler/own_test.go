@@ -15,6 +15,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // teamFleet is what hub namespace shop has of cluster fleet/edge1, beside the smallFleet.
@@ -125,10 +126,7 @@ func TestOwnerReadsHisClusters(t *testing.T) {
 // useNamespace makes a namespace that of the kubeconfig's context.
 func useNamespace(t *testing.T, namespace string) {
 	t.Helper()
-	raw, err := os.ReadFile(os.Getenv("KUBECONFIG"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, os.Getenv("KUBECONFIG"))
 	write(t, os.Getenv("KUBECONFIG"), strings.Replace(string(raw), "namespace: fleet", "namespace: "+namespace, 1))
 }
 

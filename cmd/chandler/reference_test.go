@@ -17,6 +17,7 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 	"github.com/chandler-hub/chandler/internal/cli/help"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // The reference and the man pages are written by tests: the commands are in a main package, which no other program can import, and what
@@ -38,12 +39,8 @@ func TestReference(t *testing.T) {
 		pages[c.Name()+".md"] = b.String()
 	}
 	if *update {
-		if err := os.RemoveAll(reference); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(reference, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(reference))
+		must.Do(t, os.MkdirAll(reference, 0o755))
 	}
 	for name, text := range pages {
 		path := filepath.Join(reference, name)
@@ -56,10 +53,7 @@ func TestReference(t *testing.T) {
 			t.Errorf("%s is not what the command says: run make generate (%v)", path, err)
 		}
 	}
-	files, err := os.ReadDir(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(os.ReadDir(reference)).Or(t)
 	for _, f := range files {
 		if _, known := pages[f.Name()]; !known {
 			t.Errorf("docs/cli/%s is of no command: run make generate", f.Name())
@@ -151,14 +145,9 @@ func TestManPages(t *testing.T) {
 	root.DisableAutoGenTag = true // it has the date
 	say(root)
 	// Their date is $SOURCE_DATE_EPOCH, which a release sets.
-	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "Chandler", Manual: "Chandler"}, dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "Chandler", Manual: "Chandler"}, dir))
 	walk(t, func(t *testing.T, cmd *cobra.Command) {
-		raw, err := os.ReadFile(filepath.Join(dir, strings.ReplaceAll(cmd.CommandPath(), " ", "-")+".1"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Read(t, filepath.Join(dir, strings.ReplaceAll(cmd.CommandPath(), " ", "-")+".1"))
 		for _, want := range []string{".TH ", ".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION", ".SH EXAMPLE"} {
 			if !strings.Contains(string(raw), want) {
 				t.Errorf("there is no %q in\n%s", want, raw)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/chandler-hub/chandler/internal/cli/exit"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // What is wrong with a command is said before anybody is asked, with the exit code of a wrong command.
@@ -40,10 +41,7 @@ func TestRegisterRefuses(t *testing.T) {
 // What is exported is for Git: nothing secret is in it, and it does not depend on a hub that is there.
 func TestRegisterExport(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere")
-	out, err := run("register", "edge1", "-n", "fleet", "--labels", "tier=prod", "--export", "--hub-id", "east")
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(run("register", "edge1", "-n", "fleet", "--labels", "tier=prod", "--export", "--hub-id", "east")).Or(t)
 	for _, want := range []string{"kind: ClusterRoleBinding", "name: cluster-admin", "chandler.dev/renew-token: 720h", "tier: prod"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("there is no %q in\n%s", want, out)

@@ -23,6 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 	"github.com/chandler-hub/chandler/internal/cli/hub"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // notLive are the commands that ask no hub. A command that is not here is live, and has to end when its hub is silent.
@@ -104,10 +105,7 @@ type silentHub struct {
 
 func newSilentHub(t *testing.T) *silentHub {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get((&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")).Or(t)
 	s := &silentHub{Listener: l, asked: make(chan struct{})}
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
@@ -276,9 +274,7 @@ func TestSilentHubAndSignal(t *testing.T) {
 			cmd.Env = append(os.Environ(), asProgram+"=1")
 			var errs bytes.Buffer
 			cmd.Stderr = &errs
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Start())
 			late := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
 			<-silent.asked
 			_ = cmd.Process.Signal(sent)

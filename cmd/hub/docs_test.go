@@ -4,13 +4,14 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // TestDocumentedFlags: docs/flags.md says what --help says, in the same order.
@@ -26,10 +27,7 @@ func TestDocumentedFlags(t *testing.T) {
 		}
 		want = append(want, fmt.Sprintf("| `--%s` | %s | %s |", flag.Name, value, flag.Usage))
 	})
-	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "flags.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, filepath.Join("..", "..", "docs", "flags.md"))
 	var got []string
 	for line := range strings.Lines(string(raw)) {
 		if strings.HasPrefix(line, "| `--") {

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // TestKeepEvents: an event that the API server could not store is sent again. Anything else is not: whoever writes it sees the error, and
@@ -32,10 +34,7 @@ func TestKeepEvents(t *testing.T) {
 	defer server.Close()
 	config := &rest.Config{Host: server.URL}
 	config.Wrap(keepEvents)
-	c, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(kubernetes.NewForConfig(config)).Or(t)
 	event := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "e"}}
 	if _, err := c.EventsV1().Events("default").Create(t.Context(), event, metav1.CreateOptions{}); err != nil || asked.Load() != 2 {
 		t.Errorf("asked %d times: %v", asked.Load(), err)

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
+
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // installed returns the policies and bindings of config/policies.
@@ -26,10 +27,7 @@ func installed(t *testing.T) []client.Object {
 	}
 	var out []client.Object
 	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Read(t, file)
 		for _, text := range strings.Split(string(raw), "\n---\n") {
 			var o client.Object
 			switch {
@@ -40,9 +38,7 @@ func installed(t *testing.T) []client.Object {
 			default:
 				continue
 			}
-			if err := yaml.Unmarshal([]byte(text), o); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, yaml.Unmarshal([]byte(text), o))
 			out = append(out, o)
 		}
 	}
@@ -52,9 +48,7 @@ func installed(t *testing.T) []client.Object {
 // TestFence: the hub is not Ready, and says why, unless config/policies is in force.
 func TestFence(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := admissionv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, admissionv1.AddToScheme(scheme))
 	ignore := admissionv1.Ignore
 	for name, tc := range map[string]struct {
 		change func(o client.Object) bool // whether it stays
@@ -96,9 +90,7 @@ func TestFence(t *testing.T) {
 // TestFenceLooksAgain: policies that come are seen at once, and those that go within a minute.
 func TestFenceLooksAgain(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := admissionv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, admissionv1.AddToScheme(scheme))
 	api, now := fake.NewClientBuilder().WithScheme(scheme).Build(), time.Now()
 	f := &fence{live: api, log: logr.Discard(), now: func() time.Time { return now }}
 	if f.look(t.Context()) == nil {
@@ -106,17 +98,13 @@ func TestFenceLooksAgain(t *testing.T) {
 	}
 	all := installed(t)
 	for _, o := range all {
-		if err := api.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, api.Create(t.Context(), o))
 	}
 	if err := f.look(t.Context()); err != nil {
 		t.Errorf("it does not see them come: %v", err)
 	}
 	for _, o := range all {
-		if err := api.Delete(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, api.Delete(t.Context(), o))
 	}
 	if err := f.look(t.Context()); err != nil {
 		t.Errorf("it asks again at once: %v", err)

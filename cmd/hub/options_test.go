@@ -17,6 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/manifestchart"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/render"
 )
@@ -27,19 +28,13 @@ func read(t *testing.T, args ...string) *options {
 	o := &options{}
 	f := pflag.NewFlagSet("hub", pflag.ContinueOnError)
 	o.addFlags(f)
-	if err := f.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Parse(args))
 	return o
 }
 
 func complete(t *testing.T, hub apiServer, args ...string) *hubconfig.Config {
 	t.Helper()
-	c, err := read(t, args...).complete(hub)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return must.Get(read(t, args...).complete(hub)).Or(t)
 }
 
 var comparable = cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{})
@@ -66,9 +61,7 @@ func TestDefaults(t *testing.T) {
 		Concurrency:      16,
 		WritesOfCluster:  8,
 	}
-	if d := cmp.Diff(want, complete(t, hub), comparable, cmpopts.EquateEmpty()); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	must.Equal(t, want, complete(t, hub), comparable, cmpopts.EquateEmpty())
 	o := read(t)
 	if o.MetricsAddress != ":8080" || o.HealthAddress != ":8081" || o.LogLevel != "info" || o.LogEncoding != "json" || o.PprofAddress != "0" || o.namespace != "chandler-system" {
 		t.Errorf("got %+v", o)
@@ -101,9 +94,7 @@ func TestFlags(t *testing.T) {
 		Concurrency:     1,
 		WritesOfCluster: 8,
 	}
-	if d := cmp.Diff(want, c, comparable, cmpopts.EquateEmpty()); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	must.Equal(t, want, c, comparable, cmpopts.EquateEmpty())
 }
 
 func TestSecretNamespaces(t *testing.T) {
@@ -121,9 +112,7 @@ func TestSecretNamespaces(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(tc.want, complete(t, apiServer{}, tc.args...).Origins.SecretNamespaces); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, complete(t, apiServer{}, tc.args...).Origins.SecretNamespaces)
 		})
 	}
 }
@@ -153,9 +142,7 @@ func TestRefusedFlags(t *testing.T) {
 			if err == nil || c != nil {
 				t.Fatalf("got %v and no error", c)
 			}
-			if d := cmp.Diff(tc.want, err.Error()); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, err.Error())
 		})
 	}
 	if _, err := read(t, "--hub-id=").complete(apiServer{}); err == nil {
@@ -168,20 +155,14 @@ func TestRegistrationRules(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rules.yaml")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	write("rules: [{name: vcluster, match: {kind: Secret, namespaces: [team-a], names: vc-*}, register: {key: config}}]")
 	c := complete(t, apiServer{}, "--registration-rules="+file)
 	want := []origin.Rule{{Name: "vcluster", Match: origin.RuleMatch{Kind: "Secret", Namespaces: []string{"team-a"}, Names: "vc-*"}, Register: origin.RuleRegister{Key: "config"}}}
-	if d := cmp.Diff(want, c.Origins.Rules); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	must.Equal(t, want, c.Origins.Rules)
 	asked := &hubconfig.Shared{}
-	if err := asked.TakeRegistrationRules(c.Published()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, asked.TakeRegistrationRules(c.Published()))
 	if d := cmp.Diff(want, asked.Origins.Rules); d != "" {
 		t.Errorf("what the command line reads: -want +got:\n%s", d)
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // TestPublish: the ConfigMap says what the hub was started with, and a restart with the same flags writes nothing.
@@ -30,13 +31,9 @@ func TestPublish(t *testing.T) {
 		writes int
 	}{{"east", 1}, {"east", 1}, {"west", 2}} {
 		p := &publisher{client: c, live: c, namespace: "hub", data: (&hubconfig.Shared{HubID: step.id}).Published()}
-		if err := p.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Start(t.Context()))
 		got := &corev1.ConfigMap{}
-		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "hub", Name: "chandler-hub"}, got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Get(t.Context(), client.ObjectKey{Namespace: "hub", Name: "chandler-hub"}, got))
 		if d := cmp.Diff(p.data, got.Data); d != "" || writes != step.writes {
 			t.Errorf("%s: %d writes, want %d; -want +got:\n%s", step.id, writes, step.writes, d)
 		}

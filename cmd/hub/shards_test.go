@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // controllerOf is a Deployment of a controller of Flux for a shard; "" is the one for the rest.
@@ -79,9 +80,7 @@ func TestShardsChange(t *testing.T) {
 	c := fake.NewClientBuilder().WithObjects(append(fluxOf("flux-system", "a"), published("a"))...).Build()
 	of := func(leads bool) *shards {
 		s := &shards{client: c, live: c, leads: func() bool { return leads }, flux: "flux-system", hub: "hub"}
-		if _, err := s.learn(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.learn(t.Context(), nil)).Or(t)
 		return s
 	}
 	s, standby, now := of(true), of(false), time.Now()
@@ -97,9 +96,7 @@ func TestShardsChange(t *testing.T) {
 	second := func(do func(client.Object) error) {
 		t.Helper()
 		for _, o := range fluxOf("flux-system", "b")[:2] {
-			if err := do(o); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, do(o))
 		}
 	}
 	comes := func(o client.Object) error { return c.Create(t.Context(), o) }
@@ -117,9 +114,7 @@ func TestShardsChange(t *testing.T) {
 	}
 	// The standby leads before it has looked again: what it publishes does not undo that, and it starts again as well.
 	p := &publisher{client: c, live: c, namespace: "hub", data: map[string]string{"hub-id": "x", hubconfig.FlagFluxShards: "a"}, learned: []string{hubconfig.FlagFluxShards}}
-	if err := p.publish(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.publish(t.Context()))
 	if other := (errShards{}); !errors.As(standby.look(t.Context(), now.Add(2*time.Minute)), &other) || !slices.Equal(other.now, []string{"a", "b"}) {
 		t.Errorf("the standby goes on, or ends with %+v", other)
 	}

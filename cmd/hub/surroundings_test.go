@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 func TestFindAPIServer(t *testing.T) {
@@ -46,9 +47,7 @@ func TestFindAPIServer(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := findAPIServer(t.Context(), tc.server, func(k string) string { return tc.env[k] }, resolve)
-			if d := cmp.Diff(tc.want, got, cmp.AllowUnexported(apiServer{}), comparable); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, got, cmp.AllowUnexported(apiServer{}), comparable)
 		})
 	}
 }

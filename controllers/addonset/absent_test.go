@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -32,9 +33,7 @@ func TestSetThatIsNotThere(t *testing.T) {
 				s.Spec.Addons = []hubv1.Addon{{Name: "cilium", AddonBody: hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(`{"chartRef":{"kind":"OCIRepository","name":"x"}}`)}}}}
 				return s
 			}
-			if err := r.api.Create(t.Context(), other("network")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.api.Create(t.Context(), other("network")))
 			r.look()
 			r.upstream("1.2.0")
 			set, _ := r.look()
@@ -44,9 +43,7 @@ func TestSetThatIsNotThere(t *testing.T) {
 			}
 			depend(&set.Spec)
 			set.Generation++
-			if err := r.api.Update(t.Context(), set); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.api.Update(t.Context(), set))
 			stalled := func(when string) {
 				t.Helper()
 				set, _ := r.look()
@@ -59,18 +56,14 @@ func TestSetThatIsNotThere(t *testing.T) {
 				}
 			}
 			stalled("before")
-			if err := r.api.Create(t.Context(), other("netwrk")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.api.Create(t.Context(), other("netwrk")))
 			if woken := r.dependentSets(t.Context(), other("netwrk")); len(woken) != 1 || woken[0].Name != set.Name {
 				t.Errorf("its coming wakes %v", woken)
 			}
 			if set, _ = r.look(); status.IsTrue(set, hubv1.StalledCondition) || set.Status.Revision == had {
 				t.Errorf("when it is there: revision %q, %+v", set.Status.Revision, set.Status.Conditions)
 			}
-			if err := r.api.Delete(t.Context(), &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "netwrk"}}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.api.Delete(t.Context(), &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "netwrk"}}))
 			now := set.Status.Revision
 			stalled("when it is gone")
 			if err := r.api.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil || set.Status.Revision != now {

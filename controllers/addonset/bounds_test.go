@@ -27,6 +27,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -77,15 +78,11 @@ func TestLongErrorsAreTold(t *testing.T) {
 	}
 	r := newFixture(t, set)
 	stored := &hubv1.AddonSet{}
-	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored))
 	if _, err := r.Reconcile(t.Context(), stored.DeepCopy()); err != nil {
 		t.Fatalf("the set cannot report: %.300s", err)
 	}
-	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored))
 	c := status.Find(stored, hubv1.StalledCondition)
 	if c == nil || !strings.HasPrefix(c.Message, `overlay "overlay-00", add-on "renamed": there is no add-on of that name`) || !strings.Contains(c.Message, " more characters)") {
 		t.Errorf("the set says %+v", c)

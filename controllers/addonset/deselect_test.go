@@ -22,6 +22,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // platform is a configuration with a platform namespace.
@@ -34,10 +35,7 @@ func gold() *metav1.LabelSelector {
 // leaving is what a set asks for that leaves what it does not select.
 func leaving(t *testing.T, set *hubv1.AddonSet) *removals {
 	t.Helper()
-	selector, err := match.New(match.Reach{Namespace: set.Namespace, Platform: true}, &set.Spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	selector := must.Get(match.New(match.Reach{Namespace: set.Namespace, Platform: true}, &set.Spec)).Or(t)
 	return (&Reconciler{}).newRemovals(t.Context(), set, match.Aim{Reach: selector.Reach(), Selector: selector})
 }
 
@@ -116,9 +114,7 @@ func TestALabelIsGoneForAMoment(t *testing.T) {
 	m.Config.DeselectionDelay, m.Clock = 5*time.Minute, clocktesting.NewFakePassiveClock(now)
 	label := func(tier string) *hubv1.AddonDelivery {
 		reg.Labels["tier"] = tier
-		if err := m.api.Update(t.Context(), reg); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.api.Update(t.Context(), reg))
 		return m.look()
 	}
 	for range 2 { // the second look does not begin anew
@@ -206,9 +202,7 @@ func TestDeselectWaitsForTheTeam(t *testing.T) {
 			}
 			api := b.Build()
 			r := &Reconciler{Client: api, Live: api, Config: platform}
-			if err := r.deselect(t.Context(), leaving(t, set), request{delivery: d, registration: reg, deselected: true}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.deselect(t.Context(), leaving(t, set), request{delivery: d, registration: reg, deselected: true}))
 			err := api.Get(t.Context(), client.ObjectKeyFromObject(d), &hubv1.AddonDelivery{})
 			if client.IgnoreNotFound(err) != nil || apierrors.IsNotFound(err) == tc.stays {
 				t.Errorf("it stays: %t, want %t; %v", !apierrors.IsNotFound(err), tc.stays, err)

@@ -20,6 +20,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // TestFinalizeWaitsForDeliveries: a set is deleted while the API server is slow to take a delivery of it. The set must not look for
@@ -30,10 +31,7 @@ func TestFinalizeWaitsForDeliveries(t *testing.T) {
 		set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set", Finalizers: []string{hubv1.AddonSetFinalizer}}}
 		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}
 		key := client.ObjectKeyFromObject(set)
-		selector, err := match.New(match.Reach{Namespace: set.Namespace, Platform: true}, &hubv1.AddonSetSpec{SelectAll: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		selector := must.Get(match.New(match.Reach{Namespace: set.Namespace, Platform: true}, &hubv1.AddonSetSpec{SelectAll: true})).Or(t)
 		landed := make(chan struct{})
 		var applied, looked, deleted int
 		r := &Reconciler{

@@ -18,6 +18,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -102,18 +103,13 @@ func TestSetSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base"}, Spec: hubv1.AddonSetSpec{SelectAll: true}}
 			set.Status.Revision = "base-2-e1"
-			selector, err := match.New(match.Reach{Namespace: set.Namespace, Platform: true}, &set.Spec)
-			if err != nil {
-				t.Fatal(err)
-			}
+			selector := must.Get(match.New(match.Reach{Namespace: set.Namespace, Platform: true}, &set.Spec)).Or(t)
 			r := &Reconciler{Config: &hubconfig.Config{}, Clock: clocktesting.NewFakePassiveClock(fleetTime), Client: lists(tc.fleet)}
 			f, _, err := r.observe(t.Context(), set, match.Aim{Reach: selector.Reach(), Selector: selector})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := r.roll(t.Context(), set, f, &revised{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(r.roll(t.Context(), set, f, &revised{})).Or(t)
 			f.Summarize(set, nil, fleetTime)
 			c := status.Find(set, hubv1.ReadyCondition)
 			if c.Status != tc.ready || c.Reason != tc.reason || c.Message != tc.says {
@@ -165,9 +161,7 @@ func TestSetBeingDeleted(t *testing.T) {
 	set.Status.Rollout = &hubv1.RolloutStatus{Phase: hubv1.RolloutDone}
 	set.Status.Clusters = &hubv1.ClusterCounts{Matched: 3, Ready: 2, ReadySummary: "2/3", UpdatedSummary: "2/3"}
 	r := &Reconciler{Config: &hubconfig.Config{}, Clock: clocktesting.NewFakePassiveClock(fleetTime), Recorder: events.NewFakeRecorder(10), Client: lists(nil), Live: lists(nil)}
-	if err := r.retire(t.Context(), set, []hubv1.AddonDelivery{ready.delivery("w1")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.retire(t.Context(), set, []hubv1.AddonDelivery{ready.delivery("w1")}))
 	if c := status.Find(set, hubv1.ReadyCondition); c.Message != "being withdrawn from 1 cluster: w1" {
 		t.Errorf("it says %q", c.Message)
 	}

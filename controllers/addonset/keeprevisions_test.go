@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -28,10 +28,7 @@ func TestRevisionsOfWhatIsHeldAreMadeAgain(t *testing.T) {
 	}}
 	set.Spec.SelectAll = true
 	set.Spec.Addons = []hubv1.Addon{{Name: "app", AddonBody: hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(`{"chartRef":{"kind":"OCIRepository","name":"x"}}`)}}}}
-	raw, hash, err := compile.Snapshot(&set.Spec, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw, hash := snapshotOf(t, set)
 	for name, tc := range map[string]struct {
 		revision string
 		again    bool
@@ -56,15 +53,11 @@ func TestRevisionsOfWhatIsHeldAreMadeAgain(t *testing.T) {
 			r := newFixture(t, objects...)
 			stored := func() *hubv1.AddonSet {
 				s := &hubv1.AddonSet{}
-				if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), s); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), s))
 				return s
 			}
 			reconcile := func() (*appsv1.ControllerRevision, bool) {
-				if _, err := r.Reconcile(t.Context(), stored()); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(r.Reconcile(t.Context(), stored())).Or(t)
 				if held := stored().Status.HeldRemovals; held == nil || held.Count != 4 {
 					t.Fatalf("the guard holds %+v, want what is more than one cluster of five", held)
 				}
@@ -75,17 +68,13 @@ func TestRevisionsOfWhatIsHeldAreMadeAgain(t *testing.T) {
 				}
 				return revision, err == nil
 			}
-			if err := r.Client.Delete(t.Context(), stored()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.Client.Delete(t.Context(), stored()))
 			if _, there := reconcile(); there {
 				t.Error("made while garbage collection is at the set")
 			}
 			s := stored()
 			s.Finalizers = []string{hubv1.AddonSetFinalizer}
-			if err := r.Client.Update(t.Context(), s); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.Client.Update(t.Context(), s))
 			got, there := reconcile()
 			if there != tc.again || there && (!metav1.IsControlledBy(got, set) || !bytes.Equal(got.Data.Raw, raw)) {
 				t.Errorf("there %t, want %t: %+v", there, tc.again, got)

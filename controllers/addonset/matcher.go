@@ -55,7 +55,7 @@ func (m *Matcher) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration)
 		return apply.Retried(ctrl.Result{}, m.withdrawAll(ctx, existing, false)) // also what comes from a set that does not compile now
 	}
 	var errs []error
-	sets := m.registry.all()
+	sets := m.registry.sets.All()
 	for _, key := range sorted(sets) {
 		set := sets[key]
 		errs = append(errs, m.match(ctx, reg, key, set, existing[key]))
@@ -115,7 +115,7 @@ func (m *Matcher) goesOn(ctx context.Context, reg *hubv1.ClusterRegistration) (f
 	if err != nil {
 		return nil, fmt.Errorf("look for other registrations of the cluster: %w", err)
 	}
-	sets := m.registry.all()
+	sets := m.registry.sets.All()
 	return func(set types.NamespacedName) bool {
 		selector := sets[set].selector
 		return selector != nil && selectsAnother(selector, reg, list.Items)

@@ -25,11 +25,11 @@ import (
 	"github.com/chandler-hub/chandler/controllers/deliverywriter"
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/internal/apply"
-	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/rollout"
 )
@@ -134,9 +134,9 @@ func TestMatcherSaysWhoseADeliveryIs(t *testing.T) {
 func TestMatcherStoresStarts(t *testing.T) {
 	r := newMatcherFixture(t, interceptor.Funcs{}, registrationOne("prod"), deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
 	for _, want := range []hubv1.DeliveryStart{{Time: metav1.NewTime(fleetTime), Healthy: true, WithoutNodes: true}, {Time: metav1.NewTime(fleetTime.Add(time.Hour))}} {
-		c := r.registry.sets[r.set]
+		c := r.registry.sets.All()[r.set]
 		c.everyone, c.starts = "", map[types.NamespacedName]rollout.Start{fleetOne: {Cluster: fleetOne, Delivery: "delivery", Revision: "base-2-e2", Start: &want}}
-		r.registry.sets[r.set] = c
+		r.registry.sets.Put(r.set, c)
 		got := r.look().Spec.Start
 		if got == nil || !got.Time.Equal(&want.Time) || got.Healthy != want.Healthy || got.WithoutNodes != want.WithoutNodes {
 			t.Errorf("%+v, want %+v", got, want)
@@ -202,8 +202,8 @@ func TestUpdateMakesNothing(t *testing.T) {
 func TestSetThatIsGoneIsForgotten(t *testing.T) {
 	r := newMatcherFixture(t, interceptor.Funcs{}, registrationOne("prod"))
 	r.delete(setBase())
-	if _, err := r.reconcileNamed(t.Context(), reconcile.Request{NamespacedName: r.set}); err != nil || len(r.registry.all()) > 0 {
-		t.Errorf("remembered: %v (%v)", r.registry.all(), err)
+	if _, err := r.reconcileNamed(t.Context(), reconcile.Request{NamespacedName: r.set}); err != nil || len(r.registry.sets.All()) > 0 {
+		t.Errorf("remembered: %v (%v)", r.registry.sets.All(), err)
 	}
 }
 
@@ -219,10 +219,7 @@ func TestMatcherIsNotFooledByAName(t *testing.T) {
 func TestRevisionOutOfABackup(t *testing.T) {
 	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set"}}
 	set.Spec.Addons = []hubv1.Addon{{Name: "a"}}
-	raw, hash, err := compile.Snapshot(&set.Spec, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw, hash := snapshotOf(t, set)
 	was := set.DeepCopy()
 	was.UID = "was"
 	for name, tc := range map[string]struct {
@@ -239,12 +236,8 @@ func TestRevisionOutOfABackup(t *testing.T) {
 			if _, err := r.snapshot(t.Context(), set, nil); (err != nil) != tc.fails {
 				t.Fatal(err)
 			}
-			if _, err := r.snapshot(t.Context(), set, nil); err != nil {
-				t.Fatal(err)
-			}
-			if err := r.api.Get(t.Context(), client.ObjectKeyFromObject(there), there); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(r.snapshot(t.Context(), set, nil)).Or(t)
+			must.Do(t, r.api.Get(t.Context(), client.ObjectKeyFromObject(there), there))
 			if !metav1.IsControlledBy(there, set) || string(there.Data.Raw) != string(raw) || (there.UID == "revision") == tc.fails {
 				t.Errorf("it is %+v", there)
 			}
@@ -275,9 +268,7 @@ func TestMatcherOrphans(t *testing.T) {
 				deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
 			d := r.look()
 			if tc.leaves {
-				if err := deliverywriter.Withdraw(t.Context(), r.Client, d, false); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, deliverywriter.Withdraw(t.Context(), r.Client, d, false))
 			}
 			reg := registrationOne("prod")
 			if reg.Status.ClusterUID = "cluster"; tc.other == "" {
@@ -285,9 +276,7 @@ func TestMatcherOrphans(t *testing.T) {
 			}
 			reg.Finalizers, reg.DeletionTimestamp = []string{hubv1.RegistrationFinalizer}, &metav1.Time{Time: time.Now()}
 			reg.Status.Conditions = []metav1.Condition{{Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: hubv1.SameClusterReason}}
-			if _, err := r.Reconcile(t.Context(), reg); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(r.Reconcile(t.Context(), reg)).Or(t)
 			if d = r.look(); d == nil || (d.DeletionTimestamp != nil) != tc.orphaned || d.Orphaned() != tc.orphaned {
 				t.Errorf("the delivery is %+v", d)
 			}
@@ -302,15 +291,11 @@ func TestAFormerLeaderGivesNothingBack(t *testing.T) {
 	m := newMatcherFixture(t, interceptor.Funcs{}, reg, deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
 	read := func() *hubv1.AddonDelivery {
 		d := deliveryOne(nil)
-		if err := m.api.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.api.Get(t.Context(), client.ObjectKeyFromObject(d), d))
 		return d
 	}
 	there, set := read(), types.NamespacedName{Namespace: "flux-system", Name: "base"}
-	if err := m.deliver(t.Context(), reg, set, "set", gift{revision: "newer"}, there); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.deliver(t.Context(), reg, set, "set", gift{revision: "newer"}, there))
 	if err := m.deliver(t.Context(), reg, set, "set", gift{revision: "older"}, there); !apply.Lagged(err) {
 		t.Errorf("the older one is written: %v", err)
 	}

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -28,6 +27,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/memory"
 	"github.com/chandler-hub/chandler/internal/pin"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/rollout"
@@ -337,8 +337,7 @@ func sourceOf(kind string) source {
 
 // surveys remembers what each set follows: to find it costs as much as to render some clusters.
 type surveys struct {
-	mu  sync.Mutex
-	all map[types.NamespacedName]survey
+	all memory.Map[types.NamespacedName, survey]
 }
 
 type survey struct {
@@ -353,27 +352,13 @@ type survey struct {
 func (s *surveys) of(set *hubv1.AddonSet, p *compile.Program, clusters render.Choices, maps map[string]map[string]string,
 	hub string) render.Floats {
 	key, metadata := client.ObjectKeyFromObject(set), compile.MetadataOf(&set.Spec)
-	s.mu.Lock()
-	last, ok := s.all[key]
-	s.mu.Unlock()
-	if ok && last.program == p && last.choices == clusters.Key && equality.Semantic.DeepEqual(last.maps, maps) &&
+	if last, ok := s.all.Get(key); ok && last.program == p && last.choices == clusters.Key && equality.Semantic.DeepEqual(last.maps, maps) &&
 		equality.Semantic.DeepEqual(last.metadata, metadata) {
 		return last.found
 	}
 	dressed := *p
 	dressed.Metadata = metadata // or the sources would not be those that the clusters have
 	found := render.Floating(&dressed, render.Target{HubID: hub, Namespace: set.Namespace, Set: set.Name}, clusters, maps)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.all == nil {
-		s.all = map[types.NamespacedName]survey{}
-	}
-	s.all[key] = survey{p, metadata, clusters.Key, maps, found}
+	s.all.Put(key, survey{p, metadata, clusters.Key, maps, found})
 	return found
-}
-
-func (s *surveys) forget(set types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.all, set)
 }

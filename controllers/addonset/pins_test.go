@@ -26,6 +26,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -135,15 +136,13 @@ func TestPins(t *testing.T) {
 		!strings.HasPrefix(c.Message, "the next revision waits for Flux to read chart hello 1.x of HelmRepository charts") {
 		t.Fatalf("revision %q before Flux has read the chart; it says %+v", set.Status.Revision, c)
 	}
-	if sets := r.registry.all(); !sets[client.ObjectKeyFromObject(set)].held {
+	if sets := r.registry.sets.All(); !sets[client.ObjectKeyFromObject(set)].held {
 		t.Errorf("the matcher may give something: %+v", sets)
 	}
 
 	chart := r.chart()
 	chart.Status.Conditions = []metav1.Condition{{Type: hubv1.ReadyCondition, Status: metav1.ConditionFalse, Message: "no chart version found"}}
-	if err := r.api.Status().Update(t.Context(), chart); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.api.Status().Update(t.Context(), chart))
 	if set, _ = r.look(); status.Find(set, hubv1.ReadyCondition).Status != metav1.ConditionFalse ||
 		!strings.Contains(status.Find(set, hubv1.ReadyCondition).Message, "chart hello 1.x of HelmRepository charts: no chart version found") {
 		t.Errorf("it says %+v", status.Find(set, hubv1.ReadyCondition))
@@ -171,9 +170,7 @@ func TestPins(t *testing.T) {
 		t.Errorf("sources: %+v", is)
 	}
 	colors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "colors"}, Data: map[string]string{"color": "red"}}
-	if err := r.api.Update(t.Context(), colors); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.api.Update(t.Context(), colors))
 	r.phase(set, hubv1.RolloutDone)
 	set, pins = r.look()
 	r.wantVersion(pins, "1.1.0", "red")
@@ -182,12 +179,8 @@ func TestPins(t *testing.T) {
 	second := set.Status.Revision
 	chart = r.chart()
 	chart.Status = sourcev1.HelmChartStatus{Conditions: []metav1.Condition{{Type: hubv1.ReadyCondition, Status: metav1.ConditionFalse, Message: "503"}}}
-	if err := r.api.Status().Update(t.Context(), chart); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.api.Delete(t.Context(), colors); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.api.Status().Update(t.Context(), chart))
+	must.Do(t, r.api.Delete(t.Context(), colors))
 	r.phase(set, hubv1.RolloutDone)
 	if set, pins = r.look(); set.Status.Revision != second || status.Find(set, hubv1.ReadyCondition).Reason == hubv1.SourcesNotReadyReason {
 		t.Errorf("upstream is down, and the revision pins %+v; it says %+v", pins, status.Find(set, hubv1.ReadyCondition))
@@ -214,12 +207,8 @@ func TestPinsOfATenant(t *testing.T) {
 	set.Spec.SelectAll, set.Spec.Rollout = true, &hubv1.Rollout{}
 	set.Spec.Addons = []hubv1.Addon{{Name: "hello", AddonBody: hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(
 		`{"chart":{"spec":{"chart":"hello","version":"1.x","sourceRef":{"kind":"HelmRepository","name":"private","namespace":"<< 'flux-system' >>"}}}}`)}}}}
-	if err := r.api.Create(t.Context(), set); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Reconcile(t.Context(), set); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.api.Create(t.Context(), set))
+	must.Get(r.Reconcile(t.Context(), set)).Or(t)
 	list := &sourcev1.HelmChartList{}
 	if err := r.api.List(t.Context(), list); err != nil || len(list.Items) > 0 {
 		t.Errorf("%d charts: %v", len(list.Items), err)
@@ -239,9 +228,7 @@ func TestUpstreamFailsAndRecovers(t *testing.T) {
 		t.Helper()
 		before, after := r.chart(), r.chart()
 		after.Status.Conditions = conditions
-		if err := r.api.Status().Update(t.Context(), after); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.api.Status().Update(t.Context(), after))
 		if !hasNews().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
 			t.Errorf("nobody is woken to say %q", says)
 		}
@@ -265,9 +252,7 @@ func TestASourceThatIsThereAlready(t *testing.T) {
 	r := newPinFixture(t)
 	set, _ := r.look()
 	set.Status.Sources = nil // as that of another set with the same content
-	if err := r.api.Status().Update(t.Context(), set); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.api.Status().Update(t.Context(), set))
 	if woken := r.followersOf("HelmChart")(t.Context(), r.chart()); len(woken) > 0 {
 		t.Fatalf("events of the source find %v", woken)
 	}
@@ -329,9 +314,7 @@ func TestLargeConfigMap(t *testing.T) {
 		if err := r.api.Update(t.Context(), m); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		} else if err != nil {
-			if err := r.api.Create(t.Context(), m); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.api.Create(t.Context(), m))
 		}
 	}
 	r.look()
@@ -355,26 +338,16 @@ func TestPinsOfAForger(t *testing.T) {
 	r.upstream("1.0.0")
 	set, _ := r.look()
 	revision := &appsv1.ControllerRevision{}
-	if err := r.api.Get(t.Context(), client.ObjectKey{Namespace: "flux-system", Name: set.Status.Revision}, revision); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.api.Delete(t.Context(), revision); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.api.Get(t.Context(), client.ObjectKey{Namespace: "flux-system", Name: set.Status.Revision}, revision))
+	must.Do(t, r.api.Delete(t.Context(), revision))
 	revision.ResourceVersion, revision.UID = "", ""
 	revision.Data = runtime.RawExtension{Raw: []byte(strings.Replace(string(revision.Data.Raw), `"1.0.0"`, `"0.0.1"`, 1))}
-	if err := r.api.Create(t.Context(), revision); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.api.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.api.Create(t.Context(), revision))
+	must.Do(t, r.api.Get(t.Context(), client.ObjectKeyFromObject(set), set))
 	r.phase(set, hubv1.RolloutSoaking)
 	_, _ = r.Reconcile(t.Context(), set) // it removes what is forged, and fails
 	all := &appsv1.ControllerRevisionList{}
-	if err := r.api.List(t.Context(), all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.api.List(t.Context(), all))
 	for i := range all.Items {
 		if there := &all.Items[i]; strings.Contains(string(there.Data.Raw), `"0.0.1"`) {
 			t.Errorf("revision %s holds what the forger wrote", there.Name)
@@ -388,13 +361,9 @@ func TestPinsOfAForger(t *testing.T) {
 func TestFollow(t *testing.T) {
 	r := newPinFixture(t)
 	set := &hubv1.AddonSet{}
-	if err := r.api.Get(t.Context(), client.ObjectKey{Namespace: "flux-system", Name: "base"}, set); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.api.Get(t.Context(), client.ObjectKey{Namespace: "flux-system", Name: "base"}, set))
 	set.Spec.Rollout.Sources = hubv1.FollowSources
-	if err := r.api.Update(t.Context(), set); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.api.Update(t.Context(), set))
 	set, pins := r.look()
 	if set.Status.Revision == "" || !pins.Empty() || len(set.Status.Sources) > 0 {
 		t.Errorf("revision %q pins %+v, and the set follows %+v", set.Status.Revision, pins, set.Status.Sources)

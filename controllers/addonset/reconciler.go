@@ -240,7 +240,7 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.registry.drop(key)
 	r.documents.Forget(key)
-	r.surveys.forget(key)
+	r.surveys.all.Delete(key)
 }
 
 // retire withdraws the set from its clusters, as far as the guard grants it, and says which it waits for.

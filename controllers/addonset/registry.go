@@ -3,7 +3,6 @@
 package addonset
 
 import (
-	"maps"
 	"sync"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/memory"
 	"github.com/chandler-hub/chandler/internal/rollout"
 )
 
@@ -33,6 +33,8 @@ type compiled struct {
 	held bool
 	// leaving is true while the set is being deleted.
 	leaving bool
+	// writing counts the deliveries of the set that are being written.
+	writing *sync.WaitGroup
 }
 
 // aim says which clusters the set is to leave. While nothing of it may change, it keeps those that it reaches.
@@ -46,29 +48,26 @@ func (c *compiled) aim() match.Aim {
 // registry holds every set that has been compiled since the hub started. If a set is not in it, the hub has not
 // compiled it yet, and decides nothing about its clusters.
 type registry struct {
-	mu   sync.RWMutex
-	sets map[types.NamespacedName]compiled
-	// without are the clusters that each set has counted, and that have no delivery yet.
-	without map[types.NamespacedName]map[types.NamespacedName]bool
-	// writing counts the deliveries of a set that are being written.
-	writing map[types.NamespacedName]*sync.WaitGroup
+	sets memory.Map[types.NamespacedName, compiled]
+	// without are the clusters that each set has counted, also before it was compiled, and that have no delivery yet.
+	without memory.Map[types.NamespacedName, map[types.NamespacedName]bool]
 }
 
 // put stores a set and returns whether its clusters must be looked at again.
-func (r *registry) put(key types.NamespacedName, c compiled) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.sets == nil {
-		r.sets = map[types.NamespacedName]compiled{}
-	}
-	old, ok := r.sets[key]
-	if old.uid == c.uid {
-		c.starts = old.starts
-	}
-	r.sets[key] = c
-	return !ok || old.everyone != c.everyone || (old.newcomers == "") != (c.newcomers == "") ||
-		old.uid != c.uid || old.generation != c.generation || old.held != c.held ||
-		old.leaving != c.leaving || old.reach.String() != c.reach.String()
+func (r *registry) put(key types.NamespacedName, c compiled) (news bool) {
+	r.sets.Update(key, func(old compiled, known bool) (compiled, bool) {
+		if old.uid == c.uid {
+			c.starts = old.starts
+		}
+		if c.writing = old.writing; !known {
+			c.writing = &sync.WaitGroup{}
+		}
+		news = !known || old.everyone != c.everyone || (old.newcomers == "") != (c.newcomers == "") ||
+			old.uid != c.uid || old.generation != c.generation || old.held != c.held ||
+			old.leaving != c.leaving || old.reach.String() != c.reach.String()
+		return c, true
+	})
+	return news
 }
 
 // leave notes that a set is being deleted: no write of a delivery of it may begin any more.
@@ -77,55 +76,37 @@ func (r *registry) leave(key types.NamespacedName, uid types.UID, generation int
 }
 
 func (r *registry) drop(key types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.sets, key)
-	delete(r.without, key)
-	delete(r.writing, key)
+	r.sets.Delete(key)
+	r.without.Delete(key)
 }
 
 // count notes the clusters that a set has counted, and that have no delivery yet.
 func (r *registry) count(key types.NamespacedName, without map[types.NamespacedName]bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.without == nil {
-		r.without = map[types.NamespacedName]map[types.NamespacedName]bool{}
-	}
-	if r.without[key] = without; len(without) == 0 {
-		delete(r.without, key)
-	}
+	r.without.Update(key, func(map[types.NamespacedName]bool, bool) (map[types.NamespacedName]bool, bool) {
+		return without, len(without) > 0
+	})
 }
 
 // waitFor returns the sets that have counted a cluster without a delivery, and those that select it and give it none now: no delivery tells
 // them what becomes of the cluster.
 func (r *registry) waitFor(reg *hubv1.ClusterRegistration) (out []types.NamespacedName) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	for key := range r.sets {
-		set := r.sets[key]
+	for key, set := range r.sets.All() {
 		waits := false
 		if set.selector != nil && set.selector.Matches(reg) {
 			_, gets := set.first(reg)
 			waits = !gets
 		}
-		if waits || r.without[key][client.ObjectKeyFromObject(reg)] {
+		without, _ := r.without.Get(key)
+		if waits || without[client.ObjectKeyFromObject(reg)] {
 			out = append(out, key)
 		}
 	}
 	return out
 }
 
-func (r *registry) all() map[types.NamespacedName]compiled {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return maps.Clone(r.sets)
-}
-
 // strange returns whether the set has not claimed a delivery, or the delivery has other content than the set.
 func (r *registry) strange(d *hubv1.AddonDelivery) bool {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	set, ok := r.sets[d.SetKey()]
+	set, ok := r.sets.Get(d.SetKey())
 	other := set.everyone != "" && set.everyone != d.Spec.RevisionName
 	if start, starts := set.starts[d.Spec.RegistrationRef.Key()]; starts {
 		other = other || !done(&start, d.Spec.RevisionName, d.Spec.Start)
@@ -144,28 +125,20 @@ func (r *registry) write(key types.NamespacedName, delivery func() error) error 
 }
 
 // begin returns nil if the set is being deleted.
-func (r *registry) begin(key types.NamespacedName) *sync.WaitGroup {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if set, ok := r.sets[key]; !ok || set.leaving {
-		return nil
-	}
-	if r.writing == nil {
-		r.writing = map[types.NamespacedName]*sync.WaitGroup{}
-	}
-	if r.writing[key] == nil {
-		r.writing[key] = &sync.WaitGroup{}
-	}
-	r.writing[key].Add(1)
-	return r.writing[key]
+func (r *registry) begin(key types.NamespacedName) (writing *sync.WaitGroup) {
+	r.sets.Update(key, func(set compiled, known bool) (compiled, bool) {
+		if known && !set.leaving {
+			writing = set.writing
+			writing.Add(1)
+		}
+		return set, known
+	})
+	return writing
 }
 
 // settle waits until no delivery of a set is being written. The set must be leaving, so that no write begins.
 func (r *registry) settle(key types.NamespacedName) {
-	r.mu.RLock()
-	writing := r.writing[key]
-	r.mu.RUnlock()
-	if writing != nil {
-		writing.Wait()
+	if set, known := r.sets.Get(key); known {
+		set.writing.Wait()
 	}
 }

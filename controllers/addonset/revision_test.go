@@ -11,16 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // A set that comes back to the content of an older revision has that one as its newest: the number says so, and is raised once.
 func TestARevisionThatIsUsedAgainIsTheNewest(t *testing.T) {
 	set, name := rollingSet(t)
-	raw, _, err := compile.Snapshot(&set.Spec, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw, _ := snapshotOf(t, set)
 	revision := func(name string, number int64, raw []byte) *appsv1.ControllerRevision {
 		return &appsv1.ControllerRevision{
 			ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: name, Labels: map[string]string{hubv1.AddonSetLabel: "base"},
@@ -30,13 +27,9 @@ func TestARevisionThatIsUsedAgainIsTheNewest(t *testing.T) {
 	}
 	r := newFixture(t, set, revision(name, 1, raw), revision("base-2-e1", 2, []byte(`{}`)), revision("base-3-e1", 3, []byte(`{}`)))
 	for range 2 {
-		if _, err := r.snapshot(t.Context(), set, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.snapshot(t.Context(), set, nil)).Or(t)
 		got := &appsv1.ControllerRevision{}
-		if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: set.Namespace, Name: name}, got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Client.Get(t.Context(), client.ObjectKey{Namespace: set.Namespace, Name: name}, got))
 		if got.Revision != 4 {
 			t.Errorf("it has number %d, want 4", got.Revision)
 		}

@@ -157,30 +157,20 @@ func (r *Reconciler) begin(ctx context.Context, set *hubv1.AddonSet, out *rollou
 // foresee returns the clusters of a set with what the matcher has been told to do and the cache does not show yet: a
 // cluster that is about to start takes its slot. What the cache shows is forgotten, and what a delivery was to get that is gone.
 func (r *registry) foresee(set types.NamespacedName, clusters []rollout.Cluster) []rollout.Cluster {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c := r.sets[set]
-	there := map[types.NamespacedName]bool{}
-	for i := range clusters {
-		is := &clusters[i]
-		start, ok := c.starts[is.Key]
-		if !ok {
-			continue
+	r.sets.Update(set, func(c compiled, known bool) (compiled, bool) {
+		left := map[types.NamespacedName]rollout.Start{}
+		for i := range clusters {
+			is := &clusters[i]
+			start, ok := c.starts[is.Key]
+			if !ok || done(&start, is.Revision, is.Start) || start.Delivery != is.Delivery {
+				continue // and so it is not kept
+			}
+			left[is.Key] = start
+			is.Revision, is.Start, is.Ready, is.Failed = start.Revision, start.Start, false, ""
 		}
-		if done(&start, is.Revision, is.Start) || start.Delivery != is.Delivery {
-			continue // and so it is not kept
-		}
-		there[is.Key] = true
-		is.Revision, is.Start, is.Ready, is.Failed = start.Revision, start.Start, false, ""
-	}
-	left := map[types.NamespacedName]rollout.Start{}
-	for key := range there {
-		left[key] = c.starts[key]
-	}
-	if c.starts != nil {
 		c.starts = left // the old map may be being read
-		r.sets[set] = c
-	}
+		return c, known
+	})
 	return clusters
 }
 
@@ -193,26 +183,24 @@ func done(s *rollout.Start, revision string, is *hubv1.DeliveryStart) bool {
 }
 
 // decide stores what was decided about a set, and returns the clusters that start.
-func (r *registry) decide(set types.NamespacedName, out *rollout.Decision) []types.NamespacedName {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c, ok := r.sets[set]
-	if !ok || c.leaving {
-		return nil
-	}
-	starts := map[types.NamespacedName]rollout.Start{}
-	for key, s := range c.starts {
-		if !out.Held && s.Revision == out.State.Revision {
-			starts[key] = s
+func (r *registry) decide(set types.NamespacedName, out *rollout.Decision) (keys []types.NamespacedName) {
+	r.sets.Update(set, func(c compiled, known bool) (compiled, bool) {
+		if !known || c.leaving {
+			return c, known
 		}
-	}
-	var keys []types.NamespacedName
-	for _, s := range out.Starts {
-		starts[s.Cluster] = s
-		keys = append(keys, s.Cluster)
-	}
-	c.starts = starts
-	r.sets[set] = c
+		starts := map[types.NamespacedName]rollout.Start{}
+		for key, s := range c.starts {
+			if !out.Held && s.Revision == out.State.Revision {
+				starts[key] = s
+			}
+		}
+		for _, s := range out.Starts {
+			starts[s.Cluster] = s
+			keys = append(keys, s.Cluster)
+		}
+		c.starts = starts
+		return c, true
+	})
 	return keys
 }
 

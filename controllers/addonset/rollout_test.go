@@ -23,6 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -34,10 +35,7 @@ func rollingSet(t *testing.T) (*hubv1.AddonSet, string) {
 	set.Spec.SelectAll = true
 	set.Spec.Addons = []hubv1.Addon{{Name: "hello", AddonBody: hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(`{"chartRef":{"kind":"OCIRepository","name":"x"}}`)}}}}
 	set.Spec.Rollout = &hubv1.Rollout{Waves: []hubv1.Wave{{Name: "canary", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"ring": "canary"}}}}}
-	_, hash, err := compile.Snapshot(&set.Spec, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, hash := snapshotOf(t, set)
 	return set, identity.Revision("base", hash, render.Epoch)
 }
 
@@ -66,16 +64,12 @@ func TestAskingIsNoExcuse(t *testing.T) {
 	r.starts = enqueue.NewBell(enqueue.Itself)
 	stored := &hubv1.AddonSet{}
 	for range 2 { // the second time it has been granted, and the delivery has not reported that yet
-		if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.Reconcile(t.Context(), stored); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored))
+		must.Get(r.Reconcile(t.Context(), stored)).Or(t)
 		if s := stored.Status.Rollout; s.Wave != "canary" || len(s.Waves) != 2 || s.Waves[0].Running != 1 || s.Waves[1].Running != 0 {
 			t.Errorf("%+v", s)
 		}
-		if starts := r.registry.sets[client.ObjectKeyFromObject(set)].starts; len(starts) != 0 {
+		if starts := r.registry.sets.All()[client.ObjectKeyFromObject(set)].starts; len(starts) != 0 {
 			t.Errorf("%+v", starts)
 		}
 	}
@@ -95,12 +89,8 @@ func TestReadyWaitsForWhoStarts(t *testing.T) {
 	r.starts = enqueue.NewBell(enqueue.Itself)
 	stored := &hubv1.AddonSet{}
 	for range 2 { // the second time the matcher has been told, and the cache does not show it yet
-		if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.Reconcile(t.Context(), stored); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored))
+		must.Get(r.Reconcile(t.Context(), stored)).Or(t)
 		if c := status.Find(stored, hubv1.ReadyCondition); c.Status != metav1.ConditionFalse || c.Reason != hubv1.ProgressingReason ||
 			!strings.Contains(c.Message, "not yet: canary") || strings.Contains(c.Message, "other") {
 			t.Errorf("Ready is %s %s: %s", c.Status, c.Reason, c.Message)
@@ -109,12 +99,19 @@ func TestReadyWaitsForWhoStarts(t *testing.T) {
 }
 
 // revisionOf is the revision of a set with its present content.
-func revisionOf(t *testing.T, set *hubv1.AddonSet, epoch int) *appsv1.ControllerRevision {
+// snapshotOf returns what a revision stores of a set, and the hash of that.
+func snapshotOf(t *testing.T, set *hubv1.AddonSet) (raw []byte, hash string) {
 	t.Helper()
 	raw, hash, err := compile.Snapshot(&set.Spec, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return raw, hash
+}
+
+func revisionOf(t *testing.T, set *hubv1.AddonSet, epoch int) *appsv1.ControllerRevision {
+	t.Helper()
+	raw, hash := snapshotOf(t, set)
 	return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{
 		Namespace: set.Namespace, Name: identity.Revision(set.Name, hash, epoch), Labels: map[string]string{hubv1.AddonSetLabel: set.Name},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, hubv1.GroupVersion.WithKind("AddonSet"))},
@@ -136,10 +133,8 @@ func TestGoesBackAcrossAnUpgrade(t *testing.T) {
 	other, waits := clusterOf("other", nil, old.Name)
 	r := newFixture(t, set, old, canary, failed, other, waits)
 	r.starts = enqueue.NewBell(enqueue.Itself)
-	if _, err := r.Reconcile(t.Context(), set.DeepCopy()); err != nil {
-		t.Fatal(err)
-	}
-	starts := r.registry.sets[client.ObjectKeyFromObject(set)].starts
+	must.Get(r.Reconcile(t.Context(), set.DeepCopy())).Or(t)
+	starts := r.registry.sets.All()[client.ObjectKeyFromObject(set)].starts
 	want := identity.Renewed(old.Name, revision)
 	if got := starts[client.ObjectKeyFromObject(canary)]; len(starts) != 1 || got.Revision != want {
 		t.Errorf("%+v, want %s", starts, want)
@@ -166,10 +161,8 @@ func TestUnchangedBeforeTheCacheHasIt(t *testing.T) {
 		}
 		return err
 	}})
-	if _, err := r.Reconcile(t.Context(), set.DeepCopy()); err != nil {
-		t.Fatal(err)
-	}
-	starts := r.registry.sets[client.ObjectKeyFromObject(set)].starts
+	must.Get(r.Reconcile(t.Context(), set.DeepCopy())).Or(t)
+	starts := r.registry.sets.All()[client.ObjectKeyFromObject(set)].starts
 	if got, ok := starts[client.ObjectKeyFromObject(canary)]; !ok || got.Start != nil {
 		t.Errorf("%+v", starts)
 	}
@@ -196,46 +189,30 @@ func TestStatusIsLost(t *testing.T) {
 	}})
 	stored := &hubv1.AddonSet{}
 	for range 3 {
-		if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.Reconcile(t.Context(), stored); err != nil {
-			t.Fatal(err)
-		}
-		c := r.registry.sets[client.ObjectKeyFromObject(set)]
+		must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored))
+		must.Get(r.Reconcile(t.Context(), stored)).Or(t)
+		c := r.registry.sets.All()[client.ObjectKeyFromObject(set)]
 		if s := stored.Status.Rollout; s.Revision != old.Name || len(s.FailedRevisions) != 1 || s.Phase != hubv1.RolloutRolledBack || len(c.starts) != 0 || c.newcomers != old.Name {
 			t.Fatalf("%+v, starts %v, new clusters get %s", s, c.starts, c.newcomers)
 		}
-		if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored))
 		stored.Status = hubv1.AddonSetStatus{}
-		if err := r.Client.Status().Update(t.Context(), stored); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Client.Status().Update(t.Context(), stored))
 	}
 	if writes != 1 {
 		t.Errorf("%d writes", writes)
 	}
 	// Its revisions are lost as well, and its deliveries.
-	if err := errors.Join(r.Client.Delete(t.Context(), old), r.Client.Delete(t.Context(), d)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Reconcile(t.Context(), stored); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := (&Matcher{Reconciler: r}).Reconcile(t.Context(), canary); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(r.Client.Delete(t.Context(), old), r.Client.Delete(t.Context(), d)))
+	must.Get(r.Reconcile(t.Context(), stored)).Or(t)
+	must.Get((&Matcher{Reconciler: r}).Reconcile(t.Context(), canary)).Or(t)
 	list := &hubv1.AddonDeliveryList{}
 	if err := r.Client.List(t.Context(), list); err != nil || len(list.Items) > 0 {
 		t.Errorf("%v: %+v", err, list.Items)
 	}
 	// All at once, only what has failed is kept. When nothing has, the annotation goes.
 	stored.Status.Rollout.Waves, stored.Status.Rollout.FailedRevisions = nil, nil
-	if err := r.keepRecord(t.Context(), stored); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.keepRecord(t.Context(), stored))
 	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil || stored.Annotations[hubv1.RolloutAnnotation] != "" {
 		t.Errorf("%v: %v", err, stored.Annotations)
 	}
@@ -245,10 +222,7 @@ func TestStatusIsLost(t *testing.T) {
 func TestASoakThatNobodyHasSeen(t *testing.T) {
 	set, _ := rollingSet(t)
 	set.Spec.Rollout.Waves[0].Soak = &metav1.Duration{Duration: 30 * time.Minute}
-	_, hash, err := compile.Snapshot(&set.Spec, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, hash := snapshotOf(t, set)
 	revision := identity.Revision("base", hash, render.Epoch)
 	long := metav1.NewTime(fleetTime.Add(-5 * time.Hour))
 	set.Status.Rollout = &hubv1.RolloutStatus{Revision: revision, CompletedRevision: "base-1-e3", Wave: "canary", WaveReady: &long, Phase: hubv1.RolloutSoaking, Started: &long}
@@ -260,14 +234,9 @@ func TestASoakThatNobodyHasSeen(t *testing.T) {
 	r.Tenure.Renew(r.Clock.Now())
 	stored := &hubv1.AddonSet{}
 	for range 2 { // the first time it makes the revision
-		if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil {
-			t.Fatal(err)
-		}
-		result, err := r.Reconcile(t.Context(), stored)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if starts := r.registry.sets[client.ObjectKeyFromObject(set)].starts; len(starts) != 0 || result.RequeueAfter != tenure.Looks {
+		must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored))
+		result := must.Get(r.Reconcile(t.Context(), stored)).Or(t)
+		if starts := r.registry.sets.All()[client.ObjectKeyFromObject(set)].starts; len(starts) != 0 || result.RequeueAfter != tenure.Looks {
 			t.Errorf("%+v, again after %s", starts, result.RequeueAfter)
 		}
 	}

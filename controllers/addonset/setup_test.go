@@ -12,6 +12,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -28,12 +29,8 @@ func TestSetCountsClustersThatItHasNotComeTo(t *testing.T) {
 	look := func(want string) {
 		t.Helper()
 		stored := &hubv1.AddonSet{}
-		if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.Reconcile(t.Context(), stored); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(set), stored))
+		must.Get(r.Reconcile(t.Context(), stored)).Or(t)
 		if got := stored.Status.Clusters.ReadySummary; got != want {
 			t.Errorf("CLUSTERS %s, want %s", got, want)
 		}
@@ -46,22 +43,16 @@ func TestSetCountsClustersThatItHasNotComeTo(t *testing.T) {
 		}
 	}
 	look("0/2")
-	if err := r.Client.Create(t.Context(), third); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Client.Create(t.Context(), third))
 	wakes(third)
 	look("0/3")
-	if err := r.Client.Delete(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Client.Delete(t.Context(), other))
 	other.Labels = map[string]string{"tier": "none"}
 	wakes(other)
 	look("0/2")
 	before := third.DeepCopy()
 	status.Set(third, hubv1.DrainingCondition, metav1.ConditionTrue, hubv1.DrainInProgressReason, "", fleetTime)
-	if err := r.Client.Status().Update(t.Context(), third); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Client.Status().Update(t.Context(), third))
 	if !countsOtherwise().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: third}) {
 		t.Error("that a cluster is drained wakes no set")
 	}

@@ -52,7 +52,7 @@ func TestStartsOfAnOlderRevision(t *testing.T) {
 	r.decide(set, &rollout.Decision{State: hubv1.RolloutStatus{Revision: "base-2-e1"},
 		Starts: []rollout.Start{{Cluster: one, Revision: "base-2-e1", Start: &hubv1.DeliveryStart{Time: metav1.NewTime(fleetTime)}}}})
 	r.decide(set, &rollout.Decision{State: hubv1.RolloutStatus{Revision: "base-3-e1"}})
-	c := r.all()[set]
+	c := r.sets.All()[set]
 	if got := c.gives(one, "", gift{revision: "base-1-e1"}); got.revision != "base-1-e1" {
 		t.Errorf("it gets %+v", got)
 	}
@@ -67,7 +67,7 @@ func TestStartsOfADeliveryThatIsGone(t *testing.T) {
 	r.put(set, compiled{uid: "u"})
 	r.decide(set, &rollout.Decision{State: hubv1.RolloutStatus{Revision: "base-2-e1"},
 		Starts: []rollout.Start{{Cluster: one, Delivery: "old", Revision: "base-2-e1", Start: start}}})
-	c := r.all()[set]
+	c := r.sets.All()[set]
 	if got := c.gives(one, "old", gift{revision: "base-1-e1"}); got.revision != "base-2-e1" {
 		t.Errorf("the old one gets %+v", got)
 	}
@@ -75,8 +75,8 @@ func TestStartsOfADeliveryThatIsGone(t *testing.T) {
 		t.Errorf("the new one gets %+v", got)
 	}
 	is := rollout.Cluster{Key: one, Delivery: "new", Revision: "base-1-e1", Ready: true}
-	if got := r.foresee(set, []rollout.Cluster{is})[0]; got.Revision != "base-1-e1" || len(r.sets[set].starts) != 0 {
-		t.Errorf("the new one counts as %+v, and expected is %v", got, r.sets[set].starts)
+	if got := r.foresee(set, []rollout.Cluster{is})[0]; got.Revision != "base-1-e1" || len(r.sets.All()[set].starts) != 0 {
+		t.Errorf("the new one counts as %+v, and expected is %v", got, r.sets.All()[set].starts)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestStartsThatAreHeld(t *testing.T) {
 	r.decide(set, &rollout.Decision{State: hubv1.RolloutStatus{Revision: "base-2-e1"},
 		Starts: []rollout.Start{{Cluster: one, Revision: "base-2-e1", Start: &hubv1.DeliveryStart{Time: metav1.NewTime(fleetTime)}}}})
 	r.decide(set, &rollout.Decision{State: hubv1.RolloutStatus{Revision: "base-2-e1", Phase: hubv1.RolloutFailed}, Held: true})
-	c := r.all()[set]
+	c := r.sets.All()[set]
 	if got := c.gives(one, "", gift{revision: "base-1-e1"}); got.revision != "base-1-e1" {
 		t.Errorf("it gets %+v", got)
 	}

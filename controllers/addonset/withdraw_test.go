@@ -13,6 +13,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/deliverywriter"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // TestWithdrawalTakenBack: the hub was killed after it had marked a delivery and before it deleted it, and the cluster is selected again.
@@ -51,15 +52,11 @@ func TestWithdrawMarksFirst(t *testing.T) {
 	if d = r.look(); d.Withdrawn() {
 		t.Fatal("withdrawn without a deletion")
 	}
-	if err := deliverywriter.Withdraw(t.Context(), r.api, d, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, deliverywriter.Withdraw(t.Context(), r.api, d, false))
 	if d = r.look(); !d.Withdrawn() {
 		t.Fatalf("not withdrawn: %+v", d)
 	}
-	if err := deliverywriter.Withdraw(t.Context(), r.api, d, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, deliverywriter.Withdraw(t.Context(), r.api, d, false))
 	if got, want := len(did), 2; got != want || did[0] != "mark" || did[1] != "delete" {
 		t.Errorf("it did %v", did)
 	}
@@ -96,15 +93,11 @@ func TestWithdrawAndLeave(t *testing.T) {
 func TestWithdrawWhatIsGoing(t *testing.T) {
 	r := newMatcherFixture(t, interceptor.Funcs{}, registrationOne("dev"), deliveryOne(func(d *hubv1.AddonDelivery) { d.Spec.AddonSetRef.UID = "set" }))
 	d := r.look()
-	if err := r.api.Delete(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.api.Delete(t.Context(), d))
 	if d = r.look(); d.Withdrawn() {
 		t.Fatal("a deletion by hand withdraws")
 	}
-	if err := deliverywriter.Withdraw(t.Context(), r.api, d, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, deliverywriter.Withdraw(t.Context(), r.api, d, false))
 	if d = r.look(); !d.Withdrawn() {
 		t.Error("not withdrawn")
 	}

@@ -126,7 +126,7 @@ func (r *Reconciler) keep(ctx context.Context, c *cluster, s plan.Step) error {
 // holds only its outline.
 func (r *Reconciler) need(ctx context.Context, c *cluster, d *delivery, w *assembly.Wanted) error {
 	if err := c.Complete(d, w); err != nil {
-		r.memory.Drop(client.ObjectKeyFromObject(d))
+		r.memory.Drop(c.Key, client.ObjectKeyFromObject(d))
 		return err
 	}
 	if err := c.MayRead(d.Namespace, w.Copies); err != nil {

@@ -154,7 +154,7 @@ func (r *Reconciler) release(ctx context.Context, c *cluster, d *delivery) error
 			return err
 		}
 	}
-	r.memory.Drop(client.ObjectKeyFromObject(d))
+	r.memory.Drop(c.Key, client.ObjectKeyFromObject(d))
 	r.waiting.Forget(client.ObjectKeyFromObject(d))
 	return apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.DeliveryFinalizer)
 }

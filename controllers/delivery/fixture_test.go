@@ -3,13 +3,9 @@
 package delivery
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
@@ -38,16 +33,15 @@ import (
 	"github.com/chandler-hub/chandler/controllers/delivery/planned"
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/controllers/sharedobjects"
-	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/render"
-	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
-// controller is the delivery controller before an API server in memory, with a Flux that does as told, and the controllers that keep a list of orphans.
+// fixture is the delivery controller before an API server in memory. It has a Flux that does as told, and the controllers that keep lists
+// of orphans.
 type fixture struct {
 	t     *testing.T
 	api   client.WithWatch
@@ -66,14 +60,21 @@ type fixture struct {
 	busy bool
 }
 
-const testSet = "base"
+const (
+	testSet       = "base"
+	fluxFinalizer = fluxstate.Finalizer
+)
 
-var testCluster = types.NamespacedName{Namespace: "fleet", Name: "one"}
+var (
+	testCluster = types.NamespacedName{Namespace: "fleet", Name: "one"}
+	moment      = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+)
 
 func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	scheme := runtime.NewScheme() // fewer kinds than hubscheme has: the fake client goes through all of them at each write
 	for _, add := range []func(*runtime.Scheme) error{
-		hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, apiextensionsv1.AddToScheme,
+		hubv1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme,
+		apiextensionsv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
@@ -91,9 +92,18 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	return m
 }
 
-// newServedFixture is newFixture, and testCluster has answered, and is to have the first generation of testSet.
+// newServedFixture is newFixture with testCluster, which has answered. The cluster is to have the first generation of testSet.
 func newServedFixture(t *testing.T, objects ...client.Object) *fixture {
-	return newFixture(t, append(objects, registered(testCluster, "c1"), kubeconfigSecret(testCluster, "t0"), deliveredTo(testCluster, testSet, "1"))...)
+	return newFixture(t, append(objects,
+		registered(testCluster, "c1"), kubeconfigSecret(testCluster, "t0"), deliveredTo(testCluster, testSet, "1"))...)
+}
+
+// newDeliveredFixture is newServedFixture with testSet of these add-ons, which have been delivered to testCluster.
+func newDeliveredFixture(t *testing.T, addons ...map[string]any) *fixture {
+	objects := addonsOf(testSet, "1", addons...)
+	m := newServedFixture(t, objects...)
+	m.settle()
+	return m
 }
 
 // interceptors count the writes of the hub, and fail them as told.
@@ -130,7 +140,8 @@ func (m *fixture) interceptors() interceptor.Funcs {
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 			return write(fmt.Sprintf("delete %T", obj), func() error { return c.Delete(ctx, obj, opts...) })
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			return write(fmt.Sprintf("patch %s of %T", sub, obj), func() error {
 				if _, flux := obj.(*helmv2.HelmRelease); flux { // its status is written with the rest here
 					return c.Patch(ctx, obj, patch)
@@ -139,6 +150,19 @@ func (m *fixture) interceptors() interceptor.Funcs {
 			})
 		},
 	}
+}
+
+// onWrite does something at the first write of a kind. What that returns is the API server's answer, if it is an error.
+func (m *fixture) onWrite(kind string, do func() error) (done *bool) {
+	done = new(bool)
+	m.failing = func(what string) (error, bool) {
+		if *done || !strings.HasPrefix(what, kind) {
+			return nil, false
+		}
+		*done = true
+		return do(), false
+	}
+	return done
 }
 
 // restart makes a hub that remembers nothing.
@@ -159,26 +183,43 @@ func (m *fixture) restart() {
 	}
 }
 
-const fluxFinalizer = fluxstate.Finalizer
+// reconcile has the hub look at testCluster once.
+func (m *fixture) reconcile() error {
+	_, err := m.look(testCluster)
+	return err
+}
 
-// reconcile has the hub look at a cluster once.
-func (m *fixture) reconcile(cluster types.NamespacedName) error {
-	_, err := m.r.Reconcile(m.t.Context(), reconcile.Request{NamespacedName: cluster})
+// again has the hub look at testCluster once, and returns after how long the hub looks again.
+func (m *fixture) again() time.Duration {
+	m.t.Helper()
+	result, err := m.look(testCluster)
+	m.must(err)
+	return result.RequeueAfter
+}
+
+func (m *fixture) look(cluster types.NamespacedName) (reconcile.Result, error) {
+	result, err := m.r.Reconcile(m.t.Context(), reconcile.Request{NamespacedName: cluster})
+	m.told = append(m.told, m.orphanEvents()...)
+	return result, err
+}
+
+// orphanEvents returns the events that tell of orphans since the last call.
+func (m *fixture) orphanEvents() []string {
+	var out []string
 	for {
 		select {
 		case e := <-m.events.Events:
 			if strings.Contains(e, hubv1.AddonOrphanedEvent) {
-				m.told = append(m.told, e)
+				out = append(out, e)
 			}
-			continue
 		default:
+			return out
 		}
-		return err
 	}
 }
 
-// settle has everybody do what they do, until the hub has written nothing for a while, or for a minute: the hub, Flux, and the controllers that keep
-// the lists of orphans.
+// settle has the hub, Flux and the controllers that keep lists of orphans at work until the hub has written nothing for a while, or for a
+// minute.
 func (m *fixture) settle(clusters ...types.NamespacedName) {
 	m.t.Helper()
 	if len(clusters) == 0 {
@@ -187,7 +228,7 @@ func (m *fixture) settle(clusters ...types.NamespacedName) {
 	for quiet := 0; quiet < 20; quiet++ {
 		before := m.writes
 		for _, c := range clusters {
-			if err := m.reconcile(c); err != nil {
+			if _, err := m.look(c); err != nil {
 				m.t.Logf("reconcile: %v", err)
 			}
 		}
@@ -200,102 +241,24 @@ func (m *fixture) settle(clusters ...types.NamespacedName) {
 	}
 }
 
-// flux finalizes what is deleted, and makes Ready what is not suspended: as reference/flux-semantics.md has it.
-func (m *fixture) flux() {
+// wantNoWrites fails if the hub still writes when all is done.
+func (m *fixture) wantNoWrites() {
 	m.t.Helper()
-	m.quietly(func() {
-		for _, obj := range m.objects() {
-			suspended := false
-			switch o := obj.(type) {
-			case *helmv2.HelmRelease:
-				suspended = o.Spec.Suspend
-			case *kustomizev1.Kustomization:
-				suspended = o.Spec.Suspend
-			}
-			if m.busy && (obj.GetDeletionTimestamp() == nil || !suspended) {
-				continue
-			}
-			if obj.GetDeletionTimestamp() != nil {
-				if !slices.Contains(obj.GetFinalizers(), fluxFinalizer) {
-					continue
-				}
-				if suspended {
-					m.released = append(m.released, obj.GetName())
-				} else {
-					m.uninstalled = append(m.uninstalled, obj.GetName())
-				}
-				if hr, ok := obj.(*helmv2.HelmRelease); ok && !suspended {
-					hr.Status.History = nil
-					apimeta.SetStatusCondition(&hr.Status.Conditions, metav1.Condition{Type: helmv2.ReleasedCondition, Status: metav1.ConditionFalse, Reason: helmv2.UninstallSucceededReason})
-				}
-				controllerutil.RemoveFinalizer(obj, fluxFinalizer)
-				m.must(m.api.Update(m.t.Context(), obj))
-				continue
-			}
-			controllerutil.AddFinalizer(obj, fluxFinalizer)
-			obj.SetGeneration(1)
-			if hr, ok := obj.(*helmv2.HelmRelease); ok {
-				hr.Status.ObservedGeneration = 1
-			}
-			if !suspended {
-				ready := metav1.Condition{Type: hubv1.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Succeeded", ObservedGeneration: 1}
-				switch o := obj.(type) {
-				case *helmv2.HelmRelease:
-					apimeta.SetStatusCondition(&o.Status.Conditions, ready)
-					if latest := o.Status.History.Latest(); latest == nil || latest.Digest == "" {
-						o.Status.History = helmv2.Snapshots{{Name: o.Spec.ReleaseName, ChartName: m.chartOf(o), ChartVersion: "1.0.0"}}
-					}
-				case *kustomizev1.Kustomization:
-					if !apimeta.IsStatusConditionFalse(o.Status.Conditions, hubv1.ReadyCondition) {
-						apimeta.SetStatusCondition(&o.Status.Conditions, ready)
-						o.Status.LastAppliedRevision, o.Status.ObservedGeneration = "main@sha1:1", 1
-						o.Status.Inventory = &kustomizev1.ResourceInventory{Entries: []kustomizev1.ResourceRef{{ID: "default_a__ConfigMap"}}}
-					}
-				}
-			}
-			m.must(m.api.Update(m.t.Context(), obj))
-		}
-	})
-}
-
-// chartOf returns the name of the chart that Flux finds for a HelmRelease.
-func (m *fixture) chartOf(o *helmv2.HelmRelease) string {
-	ref, chart := o.Spec.ChartRef, &sourcev1.HelmChart{}
-	if source := (&sourcev1.OCIRepository{}); ref.Kind != sourcev1.HelmChartKind {
-		err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: cmp.Or(ref.Namespace, o.Namespace), Name: ref.Name}, source)
-		if err == nil && source.Spec.Reference.Digest == m.r.Config.Chart.Digest {
-			return m.r.Config.Chart.Name
-		}
-		return "chart-of-" + ref.Name
+	before := m.writes
+	if m.settle(); m.writes != before {
+		m.t.Errorf("%d writes for nothing", m.writes-before)
 	}
-	m.must(m.api.Get(m.t.Context(), types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, chart))
-	return path.Base(chart.Spec.Chart)
 }
 
-// bookkeeping keeps the lists of orphans of registrations and sets, as their controllers do.
-func (m *fixture) bookkeeping() {
-	m.quietly(func() {
-		ctx := m.t.Context()
-		all, regs, sets := &hubv1.AddonDeliveryList{}, &hubv1.ClusterRegistrationList{}, &hubv1.AddonSetList{}
-		m.must(errors.Join(m.api.List(ctx, all), m.api.List(ctx, regs), m.api.List(ctx, sets)))
-		for i := range regs.Items {
-			reg := &regs.Items[i]
-			mine := slices.DeleteFunc(slices.Clone(all.Items), func(d hubv1.AddonDelivery) bool {
-				return d.Spec.RegistrationRef.Key() != client.ObjectKeyFromObject(reg)
-			})
-			reg.Status.Orphans, _ = teardown.Orphans(reg.Status.Orphans, mine, nil)
-			m.must(m.api.Status().Update(ctx, reg))
-		}
-		for i := range sets.Items {
-			set := &sets.Items[i]
-			mine := slices.DeleteFunc(slices.Clone(all.Items), func(d hubv1.AddonDelivery) bool { return d.SetKey() != client.ObjectKeyFromObject(set) })
-			set.Status.Orphans, _ = teardown.Orphans(set.Status.Orphans, mine, nil)
-			m.must(m.api.Status().Update(ctx, set))
-		}
-	})
+// wantReady fails if an add-on of testSet has no Flux object, or is not Ready, or if Flux has uninstalled anything.
+func (m *fixture) wantReady(addon string) {
+	m.t.Helper()
+	if a := m.addon(addon); m.object(addon) == nil || a.State != hubv1.AddonReady || len(m.uninstalled) > 0 {
+		m.t.Errorf("add-on %s is %s: %s; uninstalled: %v", addon, a.State, a.Message, m.uninstalled)
+	}
 }
 
-// quietly does what the hub has no part in: it is not counted, and does not fail.
+// quietly does what the hub has no part in. The write is not counted, and does not fail.
 func (m *fixture) quietly(do func()) {
 	failing, writes := m.failing, m.writes
 	m.failing = nil
@@ -324,36 +287,75 @@ func (m *fixture) objects() []client.Object {
 	return out
 }
 
-// object returns the Flux object of an add-on of a cluster, nil if there is none.
-func (m *fixture) object(cluster types.NamespacedName, addon string) client.Object {
+// object returns the Flux object of an add-on of testCluster, nil if there is none.
+func (m *fixture) object(addon string) client.Object {
 	for _, o := range m.objects() {
-		if o.GetLabels()[hubv1.AddonLabel] == addon && o.GetAnnotations()[hubv1.RegistrationAnnotation] == cluster.String() {
+		if o.GetLabels()[hubv1.AddonLabel] == addon && o.GetAnnotations()[hubv1.RegistrationAnnotation] == testCluster.String() {
 			return o
 		}
 	}
 	return nil
 }
 
-// delivery returns the delivery of a set to a cluster; nil if it is gone.
-func (m *fixture) delivery(cluster types.NamespacedName, set string) *hubv1.AddonDelivery {
-	d := &hubv1.AddonDelivery{}
-	if err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: "flux-system", Name: identity.Delivery(set, cluster)}, d); err != nil {
-		m.must(client.IgnoreNotFound(err))
-		return nil
+// release returns the HelmRelease of an add-on of testCluster.
+func (m *fixture) release(addon string) *helmv2.HelmRelease {
+	m.t.Helper()
+	hr, _ := m.object(addon).(*helmv2.HelmRelease)
+	if hr == nil {
+		m.t.Fatalf("add-on %s has no HelmRelease: %v", addon, m.objects())
 	}
-	return d
+	return hr
 }
 
-// orphans are the orphans that the registration and the set list.
-func (m *fixture) orphans(cluster types.NamespacedName) []hubv1.Orphan {
-	reg := &hubv1.ClusterRegistration{}
-	if m.api.Get(m.t.Context(), cluster, reg) != nil {
+// releaseIn returns the HelmRelease of an add-on of testCluster in a namespace, nil if there is none.
+func (m *fixture) releaseIn(namespace, addon string) *helmv2.HelmRelease {
+	return find(m, namespace, identity.FluxObject("hub", testCluster, addon), &helmv2.HelmRelease{})
+}
+
+// delivery returns the delivery of a platform set to testCluster, nil if it is gone.
+func (m *fixture) delivery(set string) *hubv1.AddonDelivery { return m.deliveryIn("flux-system", set) }
+
+// deliveryIn returns the delivery of a set of a namespace to testCluster, nil if it is gone.
+func (m *fixture) deliveryIn(namespace, set string) *hubv1.AddonDelivery {
+	return find(m, namespace, identity.Delivery(set, testCluster), &hubv1.AddonDelivery{})
+}
+
+// says returns what the delivery of a platform set to testCluster says of an add-on.
+func (m *fixture) says(set, addon string) hubv1.AddonStatus {
+	return (&observed.Delivery{Before: m.delivery(set)}).Was(addon)
+}
+
+// addon returns what the delivery of testSet says of an add-on.
+func (m *fixture) addon(name string) hubv1.AddonStatus { return m.says(testSet, name) }
+
+// firstAddon returns what the delivery of testSet says of its first add-on.
+func (m *fixture) firstAddon() hubv1.AddonStatus { return m.delivery(testSet).Status.Addons[0] }
+
+// orphans are the orphans that the registration lists.
+func (m *fixture) orphans() []hubv1.Orphan {
+	reg := find(m, testCluster.Namespace, testCluster.Name, &hubv1.ClusterRegistration{})
+	if reg == nil {
 		return nil
 	}
 	return reg.Status.Orphans
 }
 
-// edit changes an object as somebody else would.
+// find reads an object, and returns nil if it does not exist.
+func find[T client.Object](m *fixture, namespace, name string, obj T) (found T) {
+	m.t.Helper()
+	err := m.api.Get(m.t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, obj)
+	if m.must(client.IgnoreNotFound(err)); err != nil {
+		return found
+	}
+	return obj
+}
+
+// reread reads an object again, and returns nil if it does not exist any more.
+func reread[T client.Object](m *fixture, obj T) T {
+	return find(m, obj.GetNamespace(), obj.GetName(), obj.DeepCopyObject().(T))
+}
+
+// edit changes an object as a user would.
 func edit[T client.Object](m *fixture, namespace, name string, obj T, change func(T)) {
 	m.t.Helper()
 	m.quietly(func() {
@@ -366,138 +368,108 @@ func edit[T client.Object](m *fixture, namespace, name string, obj T, change fun
 	})
 }
 
-// withdraw deletes a delivery as the set's controller does.
-func (m *fixture) withdraw(cluster types.NamespacedName, set string) {
+func (m *fixture) editDelivery(set string, change func(*hubv1.AddonDelivery)) {
 	m.t.Helper()
-	d := m.delivery(cluster, set)
-	edit(m, d.Namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Spec.Withdrawal = d.UID })
-	m.delete(cluster, set)
+	edit(m, "flux-system", identity.Delivery(set, testCluster), &hubv1.AddonDelivery{}, change)
 }
 
-// delete deletes a delivery as somebody with kubectl does.
-func (m *fixture) delete(cluster types.NamespacedName, set string) {
+func (m *fixture) editRegistration(change func(*hubv1.ClusterRegistration)) {
 	m.t.Helper()
-	m.quietly(func() { m.must(m.api.Delete(m.t.Context(), m.delivery(cluster, set))) })
+	edit(m, testCluster.Namespace, testCluster.Name, &hubv1.ClusterRegistration{}, change)
 }
 
-// Registrations, sets and what belongs to them.
-
-func registered(cluster types.NamespacedName, uid string) *hubv1.ClusterRegistration {
-	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name, UID: types.UID("uid-" + cluster.Name), Labels: map[string]string{"env": "prod"}}}
-	reg.Spec.KubeConfig = &hubv1.KubeConfigSource{SecretRef: &hubv1.SecretKeyReference{Name: cluster.Name}}
-	reg.Status.ClusterUID = types.UID(uid)
-	config, err := kubeconfig.Parse(testKubeconfig("t0"), kubeconfig.Rules{AllowMissingCA: true})
-	if err != nil {
-		panic(err)
-	}
-	reg.Status.Credential = &hubv1.CredentialStatus{SecretName: cluster.Name, Key: "value", Fingerprint: config.Fingerprint(), TargetFingerprint: config.TargetFingerprint(), AuthorityFingerprint: config.AuthorityFingerprint()}
-	apimeta.SetStatusCondition(&reg.Status.Conditions, metav1.Condition{Type: hubv1.ReachableCondition, Status: metav1.ConditionTrue, Reason: "Answers", LastTransitionTime: metav1.NewTime(moment.Add(-time.Hour))})
-	return reg
+func (m *fixture) editSet(change func(*hubv1.AddonSet)) {
+	m.t.Helper()
+	edit(m, "flux-system", testSet, &hubv1.AddonSet{}, change)
 }
 
-func testKubeconfig(token string) []byte {
-	return fmt.Appendf(nil, `apiVersion: v1
-kind: Config
-current-context: c
-contexts: [{name: c, context: {cluster: c, user: u}}]
-clusters: [{name: c, cluster: {server: "https://192.0.2.7:6443"}}]
-users: [{name: u, user: {token: %s}}]
-`, token)
+// deselect has testSet select no cluster any more. Its delivery is not withdrawn yet.
+func (m *fixture) deselect() {
+	m.t.Helper()
+	m.editSet(func(s *hubv1.AddonSet) {
+		s.Spec.SelectAll, s.Spec.ClusterSelector = false, &metav1.LabelSelector{MatchLabels: map[string]string{"env": "none"}}
+	})
 }
 
-func kubeconfigSecret(cluster types.NamespacedName, token string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}, Data: map[string][]byte{"value": testKubeconfig(token)}}
+// roll gives testCluster a revision of a set.
+func (m *fixture) roll(set, generation string) {
+	m.t.Helper()
+	m.editDelivery(set, func(d *hubv1.AddonDelivery) { d.Spec.RevisionName = revisionOf(set, generation) })
 }
 
-// addonsOf returns a set of these add-ons and its revision.
-func addonsOf(set, generation string, addons ...map[string]any) []client.Object {
-	return setOf(set, generation, map[string]any{"selectAll": true, "addons": addons})
+// next makes a revision of testSet, and gives the revision to testCluster.
+func (m *fixture) next(generation string, addons ...map[string]any) {
+	m.t.Helper()
+	m.create(addonsOf(testSet, generation, addons...)[1:]...)
+	m.roll(testSet, generation)
 }
 
-// setOf returns a set of this spec and its revision.
-func setOf(set, generation string, spec map[string]any) []client.Object {
-	raw, err := json.Marshal(spec)
-	if err != nil {
-		panic(err)
-	}
-	s := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: set, UID: types.UID("uid-" + set)}}
-	if err := json.Unmarshal(raw, &s.Spec); err != nil {
-		panic(err)
-	}
-	content, hash, err := compile.Snapshot(&s.Spec, nil)
-	if err != nil {
-		panic(err)
-	}
-	revisions[set+"/"+generation] = identity.Revision(set, hash, render.Epoch)
-	return []client.Object{s, &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "flux-system", Name: revisionOf(set, generation), UID: types.UID("uid-" + set + generation),
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s, hubv1.GroupVersion.WithKind("AddonSet"))},
-		},
-		Data: runtime.RawExtension{Raw: content},
-	}}
-}
-
-// revisions are the names of those that addonsOf made, by set and generation.
-var revisions = map[string]string{}
-
-func revisionOf(set, generation string) string { return revisions[set+"/"+generation] }
-
-func deliveredTo(cluster types.NamespacedName, set, generation string) *hubv1.AddonDelivery {
-	d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "flux-system", Name: identity.Delivery(set, cluster), UID: types.UID("uid-" + set + "-" + cluster.Name), Finalizers: []string{hubv1.DeliveryFinalizer},
-		Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", cluster), hubv1.AddonSetLabel: set},
-	}}
-	d.Spec.RegistrationRef = hubv1.RegistrationReference{Namespace: cluster.Namespace, Name: cluster.Name}
-	d.Spec.AddonSetRef = hubv1.DeliveredSetReference{Name: set, UID: types.UID("uid-" + set)}
-	d.Spec.RevisionName = revisionOf(set, generation)
-	return d
-}
-
-func releaseAddon(name string, more ...map[string]any) map[string]any {
-	body := map[string]any{"chartRef": map[string]any{"kind": "OCIRepository", "name": "chart"}}
-	out := map[string]any{"name": name, "helmRelease": body}
-	for _, m := range more {
-		for k, v := range m {
-			if k == "deletionPolicy" || k == "movedFrom" {
-				out[k] = v
-			} else {
-				body[k] = v
-			}
+// create makes objects as a user does.
+func (m *fixture) create(objects ...client.Object) {
+	m.t.Helper()
+	m.quietly(func() {
+		for _, o := range objects {
+			m.must(m.api.Create(m.t.Context(), o))
 		}
-	}
-	return out
+	})
 }
 
-func kustomizationAddon(name string, more ...map[string]any) map[string]any {
-	body := map[string]any{"path": "./app", "sourceRef": map[string]any{"kind": "GitRepository", "name": "git"}}
-	for _, m := range more {
-		for k, v := range m {
-			body[k] = v
-		}
-	}
-	return map[string]any{"name": name, "kustomization": body}
+// deleteObject deletes an object as a user does.
+func (m *fixture) deleteObject(o client.Object) {
+	m.t.Helper()
+	m.quietly(func() { m.must(m.api.Delete(m.t.Context(), o)) })
 }
 
-// A set arrives, is Ready, costs nothing more, and leaves.
-func TestRoom(t *testing.T) {
-	m := newServedFixture(t, addonsOf(testSet, "1", releaseAddon("app"), kustomizationAddon("git"))...)
-	m.settle()
-	for _, a := range m.delivery(testCluster, testSet).Status.Addons {
-		if a.State != hubv1.AddonReady {
-			t.Errorf("%s is %s: %s", a.Name, a.State, a.Message)
+// strip deletes an object and its finalizers, as a user does who wants it gone at once.
+func (m *fixture) strip(o client.Object) {
+	m.t.Helper()
+	m.quietly(func() {
+		o.SetFinalizers(nil)
+		m.must(m.api.Update(m.t.Context(), o))
+		m.must(client.IgnoreNotFound(m.api.Delete(m.t.Context(), o)))
+	})
+}
+
+// withdraw deletes the delivery of a platform set as the set's controller does.
+func (m *fixture) withdraw(set string) {
+	m.t.Helper()
+	m.withdrawIn("flux-system", set)
+}
+
+func (m *fixture) withdrawIn(namespace, set string) {
+	m.t.Helper()
+	d := m.deliveryIn(namespace, set)
+	edit(m, namespace, d.Name, d, func(d *hubv1.AddonDelivery) { d.Spec.Withdrawal = d.UID })
+	m.deleteObject(d)
+}
+
+// delete deletes the delivery of a platform set as a user does with kubectl.
+func (m *fixture) delete(set string) {
+	m.t.Helper()
+	m.deleteObject(m.delivery(set))
+}
+
+// pause has the registration controller pause testCluster, or end the pause.
+func (m *fixture) pause(paused bool) {
+	m.editRegistration(func(reg *hubv1.ClusterRegistration) {
+		if !paused {
+			apimeta.RemoveStatusCondition(&reg.Status.Conditions, hubv1.SuspendedCondition)
+			return
 		}
-	}
-	before := m.writes
-	m.settle()
-	if m.writes != before {
-		t.Errorf("%d writes for nothing", m.writes-before)
-	}
-	m.withdraw(testCluster, testSet)
-	m.settle()
-	if m.delivery(testCluster, testSet) != nil || len(m.objects()) > 0 || len(m.uninstalled) != 2 || len(m.orphans(testCluster)) > 0 {
-		t.Errorf("left: %v; uninstalled: %v; orphans: %v", m.objects(), m.uninstalled, m.orphans(testCluster))
-	}
+		apimeta.SetStatusCondition(&reg.Status.Conditions, metav1.Condition{
+			Type: hubv1.SuspendedCondition, Status: metav1.ConditionTrue, Reason: hubv1.PausedReason, Message: "paused",
+			LastTransitionTime: metav1.NewTime(m.clock.Now()),
+		})
+	})
+}
+
+// unregister has the registration controller say why testCluster is being unregistered.
+func (m *fixture) unregister(reason, message string) {
+	m.t.Helper()
+	m.editRegistration(func(reg *hubv1.ClusterRegistration) {
+		apimeta.SetStatusCondition(&reg.Status.Conditions, metav1.Condition{
+			Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: reason, Message: message})
+	})
 }
 
 // passOf returns a pass of a cluster with some deliveries.

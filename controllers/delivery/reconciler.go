@@ -57,7 +57,6 @@ type Reconciler struct {
 	expectations expectations.Expectations[types.NamespacedName]
 	sightings    observed.Sightings
 	looks        observed.Looks
-	roster       roster
 }
 
 // Reconcile brings the Flux objects of one cluster in line with its deliveries.
@@ -81,7 +80,6 @@ func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error)
 	keeper := r.keeper()
 	if len(c.Deliveries) == 0 {
 		r.expectations.Forget(c.Key)
-		r.memory.Forget(c.Key)
 		r.documents.Forget(c.Key)
 		return c.retried(ctx, c.Again, errors.Join(keeper.DropForsaken(ctx, c.Cluster), keeper.Values(ctx, c.Cluster, nil)))
 	}
@@ -108,8 +106,11 @@ func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error)
 
 // forgetGone forgets the deliveries of a cluster that are gone, in whatever way.
 func (r *Reconciler) forgetGone(c *cluster) {
-	for _, d := range r.roster.gone(c.Key, c.Deliveries) {
-		r.memory.Drop(d)
+	now := make([]types.NamespacedName, len(c.Deliveries))
+	for i, d := range c.Deliveries {
+		now[i] = client.ObjectKeyFromObject(d)
+	}
+	for _, d := range r.memory.Look(c.Key, now) {
 		r.waiting.Forget(d)
 	}
 }

@@ -43,7 +43,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	configMap := &metav1.PartialObjectMetadata{}
 	configMap.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	ofAnnotation := handler.EnqueueRequestsFromMapFunc(enqueue.RegistrationOfObject)
-	ofFlux := enqueue.UrgentFirst(enqueue.RegistrationOfObject, enqueue.Stays)
+	ofFlux := observed.FluxChanges(enqueue.UrgentFirst(enqueue.RegistrationOfObject, enqueue.Stays), &r.sightings, &r.ledger)
 	changed := builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})
 	c, err := ctrl.NewControllerManagedBy(mgr).Named("delivery").
 		Watches(&hubv1.AddonDelivery{}, enqueue.UrgentFirst(enqueue.RegistrationOfDelivery, enqueue.SettledDelivery),
@@ -55,8 +55,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			builder.WithPredicates(enqueue.Changes())).
 		Watches(&appsv1.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(r.clustersOfRevision),
 			builder.WithPredicates(comesOrChangesHands())).
-		Watches(&helmv2.HelmRelease{}, ofFlux, builder.WithPredicates(observed.FluxChanges(&r.sightings, &r.ledger))).
-		Watches(&kustomizev1.Kustomization{}, ofFlux, builder.WithPredicates(observed.FluxChanges(&r.sightings, &r.ledger))).
+		Watches(&helmv2.HelmRelease{}, ofFlux).
+		Watches(&kustomizev1.Kustomization{}, ofFlux).
 		Watches(&helmv2.HelmRelease{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfForeign), builder.WithPredicates(foreignChanges())).
 		Watches(&sourcev1.HelmChart{}, handler.EnqueueRequestsFromMapFunc(r.userOf(sourcev1.HelmChartKind)),
 			builder.WithPredicates(deletionsAndEdits())).

@@ -74,7 +74,7 @@ func (r *Reconciler) makesAgain(ctx context.Context, d *delivery) (bool, error) 
 
 // forgo lets a delivery go, and leaves what it has.
 func (r *Reconciler) forgo(ctx context.Context, c *cluster, d *delivery) error {
-	r.memory.Drop(client.ObjectKeyFromObject(d))
+	r.memory.Drop(c.Key, client.ObjectKeyFromObject(d))
 	r.waiting.Forget(client.ObjectKeyFromObject(d))
 	r.expectations.Forget(c.Key) // what was written there does not come into the cache any more
 	return apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.DeliveryFinalizer)

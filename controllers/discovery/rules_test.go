@@ -22,6 +22,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/controllers/tenure"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -105,9 +106,7 @@ func TestByRule(t *testing.T) {
 		t.Fatalf("registered: -want +got:\n%s", d)
 	}
 	reg := &hubv1.ClusterRegistration{}
-	if err := b.api.Get(t.Context(), types.NamespacedName{Namespace: "team-a", Name: "one"}, reg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.api.Get(t.Context(), types.NamespacedName{Namespace: "team-a", Name: "one"}, reg))
 	if d := cmp.Diff(map[string]string{"app": "vcluster", "vcluster-name": "one", "tier": "dev", hubv1.NameLabel: "one", hubv1.ProviderLabel: "Secret"}, reg.Labels); d != "" {
 		t.Errorf("its labels, of which the rule's count first: -want +got:\n%s", d)
 	}
@@ -141,15 +140,11 @@ func TestByRuleLeaves(t *testing.T) {
 			b.reconcile(secret)
 			key := types.NamespacedName{Namespace: "team-a", Name: "one"}
 			reg := &hubv1.ClusterRegistration{}
-			if err := b.api.Get(t.Context(), key, reg); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.api.Get(t.Context(), key, reg))
 			// The registration controller has seen that nothing asks, and counts from there.
 			reg.Status.OriginUID, reg.Status.OriginSeenBy = "u", reg.UID
 			status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.LabelRemovedReason, "", b.clock.Now())
-			if err := b.api.Status().Update(t.Context(), reg); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.api.Status().Update(t.Context(), reg))
 			there := func() bool {
 				t.Helper()
 				err := b.api.Get(t.Context(), key, reg)
@@ -158,13 +153,9 @@ func TestByRuleLeaves(t *testing.T) {
 				}
 				return err == nil && reg.DeletionTimestamp == nil
 			}
-			if err := b.api.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.api.Get(t.Context(), client.ObjectKeyFromObject(secret), secret))
 			tc.change(secret)
-			if err := b.api.Update(t.Context(), secret); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.api.Update(t.Context(), secret))
 			b.clock.SetTime(b.clock.Now().Add(b.r.Config.DeselectionDelay - time.Second))
 			b.reconcile(secret)
 			if there() == tc.atOnce {
@@ -196,9 +187,7 @@ func TestByRuleOfATakenName(t *testing.T) {
 	if woken := b.r.namesakes(t.Context(), &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "vc-one"}}); len(woken) > 0 {
 		t.Errorf("that another one goes wakes %v", woken)
 	}
-	if err := b.api.Delete(t.Context(), byHand); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.api.Delete(t.Context(), byHand))
 	b.reconcile(secret)
 	reg := &hubv1.ClusterRegistration{}
 	if err := b.api.Get(t.Context(), client.ObjectKeyFromObject(byHand), reg); err != nil || reg.Spec.OriginRef == nil {
@@ -210,10 +199,7 @@ func TestByRuleOfATakenName(t *testing.T) {
 func TestByRuleWakes(t *testing.T) {
 	one, certificates := vcluster("team-a", "one"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "certificates"}}
 	b := newByRule(t, one, certificates)
-	found, err := b.r.Origins.Concerned(t.Context(), origin.Secret, "team-a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get(b.r.Origins.Concerned(t.Context(), origin.Secret, "team-a")).Or(t)
 	if d := cmp.Diff([]types.NamespacedName{client.ObjectKeyFromObject(one)}, found); d != "" {
 		t.Errorf("of a Namespace: -want +got:\n%s", d)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
@@ -41,14 +42,8 @@ func TestANameIsFree(t *testing.T) {
 	waits := Request{Kind: origin.Secret, NamespacedName: types.NamespacedName{Namespace: "fleet", Name: "one"}}
 	look := func() *hubv1.ClusterRegistration {
 		t.Helper()
-		if _, err := r.Reconcile(t.Context(), waits); err != nil {
-			t.Fatal(err)
-		}
-		reg, err := r.find(t.Context(), waits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return reg
+		must.Get(r.Reconcile(t.Context(), waits)).Or(t)
+		return must.Get(r.find(t.Context(), waits)).Or(t)
 	}
 	if reg := look(); reg != nil {
 		t.Fatalf("it is registered as %s", reg.Name)
@@ -58,9 +53,7 @@ func TestANameIsFree(t *testing.T) {
 			t.Errorf("that registration %s goes wakes %v", gone.GetName(), woken)
 		}
 	}
-	if err := api.Delete(t.Context(), second); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, api.Delete(t.Context(), second))
 	if reg := look(); reg == nil || reg.Name != "one-secret" {
 		t.Errorf("it is registered as %v", reg)
 	}

@@ -4,11 +4,9 @@
 package documents
 
 import (
-	"container/list"
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/chandler-hub/chandler/internal/memory"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -27,12 +26,8 @@ type Reader struct {
 	// Most is how many bytes of documents are kept, about; DefaultMost if it is not set. What is read beyond that is read each time.
 	Most int
 
-	mu      sync.Mutex
-	cache   map[place]*document
-	recent  list.List // of places, the last read first
-	bytes   int
-	readers map[place]map[types.NamespacedName]bool // whether they have read it since Prune
-	reads   map[types.NamespacedName][]place        // the same, by reader
+	cache   memory.Recent[place, document]
+	readers memory.Readers[types.NamespacedName, place]
 }
 
 // DefaultMost is 128 MiB: a hundred of the largest documents that there are, and all of a usual fleet.
@@ -56,55 +51,20 @@ func placeOf(namespace string, ref render.Ref) place {
 type document struct {
 	resourceVersion string
 	render.Document
-	bytes int
-	at    *list.Element
 }
 
 // Kept returns how many documents are kept, and how many bytes they take, about.
-func (d *Reader) Kept() (entries, bytes int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.cache), d.bytes
-}
+func (d *Reader) Kept() (entries, bytes int) { return d.cache.Kept() }
 
 // known returns a document as it was read, if it has not changed since.
 func (d *Reader) known(at place, version string) (render.Document, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	doc := d.cache[at]
-	if doc == nil || doc.resourceVersion != version {
-		return render.Document{}, false
-	}
-	d.recent.MoveToFront(doc.at)
-	return doc.Document, true
+	doc, known := d.cache.Get(at)
+	return doc.Document, known && doc.resourceVersion == version
 }
 
 // keep remembers a document, and forgets those that have not been read for longest if they are too much.
 func (d *Reader) keep(at place, version string, doc render.Document) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.drop(at)
-	kept := &document{version, doc, size(&doc), d.recent.PushFront(at)}
-	d.cache[at] = kept
-	d.bytes += kept.bytes
-	most := d.Most
-	if most == 0 {
-		most = DefaultMost
-	}
-	for d.bytes > most {
-		d.drop(d.recent.Back().Value.(place))
-	}
-}
-
-// drop forgets a document. The caller holds the lock.
-func (d *Reader) drop(at place) {
-	doc := d.cache[at]
-	if doc == nil {
-		return
-	}
-	d.recent.Remove(doc.at)
-	d.bytes -= doc.bytes
-	delete(d.cache, at)
+	d.cache.Put(at, document{version, doc}, size(&doc), memory.Bound{Bytes: cmp.Or(d.Most, DefaultMost)})
 }
 
 // size returns what a document takes, about.
@@ -143,7 +103,7 @@ func (d *Reader) Versions(ctx context.Context, from From, reader types.Namespace
 	out := make([]string, len(refs))
 	for i, ref := range refs {
 		at := placeOf(namespace, ref)
-		d.note(at, reader)
+		d.readers.Note(reader, at)
 		var err error
 		if out[i], err = d.version(ctx, from, at); err != nil {
 			return nil, err
@@ -152,80 +112,29 @@ func (d *Reader) Versions(ctx context.Context, from From, reader types.Namespace
 	return out, nil
 }
 
-func (d *Reader) note(at place, reader types.NamespacedName) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.readers == nil {
-		d.readers, d.cache = map[place]map[types.NamespacedName]bool{}, map[place]*document{}
-		d.reads = map[types.NamespacedName][]place{}
-	}
-	if d.readers[at] == nil {
-		d.readers[at] = map[types.NamespacedName]bool{}
-	}
-	if _, noted := d.readers[at][reader]; !noted {
-		d.reads[reader] = append(d.reads[reader], at)
-	}
-	d.readers[at][reader] = true
-}
-
 // Prune forgets what a reader has not read since its last Prune, and the documents that no other reads. It is called when the reader has
 // read all that he reads now: a document that he has not read again has no part in what he made of the others, and may change without
 // waking him.
-func (d *Reader) Prune(reader types.NamespacedName) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	left := slices.DeleteFunc(d.reads[reader], func(at place) bool {
-		if d.readers[at][reader] {
-			d.readers[at][reader] = false
-			return false
-		}
-		d.leave(at, reader)
-		return true
-	})
-	if len(left) == 0 {
-		delete(d.reads, reader)
-		return
-	}
-	d.reads[reader] = left
-}
+func (d *Reader) Prune(reader types.NamespacedName) { d.drop(d.readers.Prune(reader)) }
 
 // Forget forgets a reader that reads nothing any more, and the documents that no other reads.
-func (d *Reader) Forget(reader types.NamespacedName) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, at := range d.reads[reader] {
-		d.leave(at, reader)
-	}
-	delete(d.reads, reader)
-}
+func (d *Reader) Forget(reader types.NamespacedName) { d.drop(d.readers.Forget(reader)) }
 
-// leave forgets that a reader reads a document. The caller holds the lock.
-func (d *Reader) leave(at place, reader types.NamespacedName) {
-	delete(d.readers[at], reader)
-	if len(d.readers[at]) == 0 {
-		delete(d.readers, at)
-		d.drop(at)
+// drop forgets documents. One that somebody begins to read just then is read once more.
+func (d *Reader) drop(unread []place) {
+	for _, at := range unread {
+		d.cache.Delete(at)
 	}
 }
 
 // Notes returns how many times it is noted that a reader reads a document, which may not exist.
-func (d *Reader) Notes() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	n := 0
-	for _, read := range d.reads {
-		n += len(read)
-	}
-	return n
-}
+func (d *Reader) Notes() int { return d.readers.Notes() }
 
 // ReadersOf returns a map function from a document of a kind to those who have read it.
 func (d *Reader) ReadersOf(kind string) func(context.Context, client.Object) []reconcile.Request {
 	return func(_ context.Context, obj client.Object) []reconcile.Request {
-		d.mu.Lock()
-		defer d.mu.Unlock()
 		var out []reconcile.Request
-		for k := range d.readers[place{obj.GetNamespace(), render.Ref{Kind: kind, Name: obj.GetName()}}] {
+		for _, k := range d.readers.Of(place{obj.GetNamespace(), render.Ref{Kind: kind, Name: obj.GetName()}}) {
 			out = append(out, reconcile.Request{NamespacedName: k})
 		}
 		return out
@@ -238,7 +147,7 @@ func (d *Reader) ReadersOf(kind string) func(context.Context, client.Object) []r
 func (d *Reader) Read(ctx context.Context, from From, reader types.NamespacedName, namespace string,
 	ref render.Ref) (doc render.Document, before string, err error) {
 	at := placeOf(namespace, ref)
-	d.note(at, reader)
+	d.readers.Note(reader, at)
 	before, err = d.version(ctx, from, at)
 	if err != nil || before == "" {
 		return render.Document{}, "", err

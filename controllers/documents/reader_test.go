@@ -4,6 +4,7 @@ package documents
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,18 +32,18 @@ func TestReadersAreForgotten(t *testing.T) {
 	one, two := types.NamespacedName{Name: "one"}, types.NamespacedName{Name: "two"}
 	both, alone := place{"flux-system", render.Ref{Kind: "ConfigMap", Name: "both"}}, place{"flux-system", render.Ref{Kind: "Secret", Name: "alone"}}
 	d.Forget(one) // of which nothing is known
-	d.note(both, one)
-	d.note(both, two)
-	d.note(alone, one)
+	d.readers.Note(one, both)
+	d.readers.Note(two, both)
+	d.readers.Note(one, alone)
 	d.keep(both, "1", render.Document{})
 	d.keep(alone, "2", render.Document{})
 	d.Forget(one)
-	if len(d.readers) != 1 || len(d.readers[both]) != 1 || !d.readers[both][two] || len(d.cache) != 1 {
-		t.Errorf("left: %v, %v", d.readers, d.cache)
+	if kept, _ := d.Kept(); d.Notes() != 1 || !slices.Equal(d.readers.Of(both), []types.NamespacedName{two}) || kept != 1 {
+		t.Errorf("left: %d documents, %d notes", kept, d.Notes())
 	}
 	d.Forget(two)
-	if len(d.readers)+len(d.cache) != 0 {
-		t.Errorf("left: %v, %v", d.readers, d.cache)
+	if kept, _ := d.Kept(); d.Notes() != 0 || kept != 0 {
+		t.Errorf("left: %d documents, %d notes", kept, d.Notes())
 	}
 }
 
@@ -52,7 +53,7 @@ func TestDocumentsAreBounded(t *testing.T) {
 	at := func(name string) place { return place{"flux-system", render.Ref{Kind: "ConfigMap", Name: name}} }
 	large := render.ConfigMap(nil, map[string]string{"values.yaml": strings.Repeat("x", 4000)})
 	for i, name := range []string{"a", "b", "c"} {
-		d.note(at(name), types.NamespacedName{Name: "one"})
+		d.readers.Note(types.NamespacedName{Name: "one"}, at(name))
 		d.keep(at(name), "1", large)
 		if _, kept := d.known(at("a"), "1"); !kept { // which makes it the last one read
 			t.Fatalf("a has gone after %d", i)
@@ -70,7 +71,7 @@ func TestDocumentsAreBounded(t *testing.T) {
 	d.keep(at("a"), "2", large)
 	d.keep(at("c"), "2", render.ConfigMap(nil, nil))
 	d.Forget(types.NamespacedName{Name: "one"})
-	if entries, bytes := d.Kept(); entries != 0 || bytes != 0 || d.recent.Len() != 0 {
+	if entries, bytes := d.Kept(); entries != 0 || bytes != 0 {
 		t.Errorf("%d documents of %d bytes are kept for nobody", entries, bytes)
 	}
 }
@@ -107,14 +108,14 @@ func TestOldNotesAreForgotten(t *testing.T) {
 		d.Prune(one)
 	}
 	if !wakes("9-0") || !wakes("9-15") || !wakes("always") || wakes("8-0") || !wakes("5-0") {
-		t.Errorf("noted: %v", d.readers)
+		t.Errorf("%d are noted", d.Notes())
 	}
 	if n := d.Notes(); n != 18 {
 		t.Errorf("%d notes, want 17 of one and 1 of two", n)
 	}
 	d.keep(place{"tenant", ref("9-0")}, "1", render.Document{})
 	d.Prune(one)
-	if entries, _ := d.Kept(); d.Notes() != 1 || entries != 0 || len(d.reads) != 1 {
+	if entries, _ := d.Kept(); d.Notes() != 1 || entries != 0 {
 		t.Errorf("he has read nothing since: %d notes, %d documents", d.Notes(), entries)
 	}
 }

@@ -5,12 +5,13 @@
 package expectations
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/chandler-hub/chandler/internal/memory"
 )
 
 // Wait is after how long to requeue if expectations are not satisfied: about what a watch takes on a busy API server.
@@ -27,8 +28,7 @@ type Object struct {
 
 // Expectations are those of a controller, by the key of its reconciles. The zero value is ready for use.
 type Expectations[Key comparable] struct {
-	mu     sync.Mutex
-	expect map[Key]map[Object]expectation
+	of memory.Map[Key, map[Object]expectation]
 }
 
 // expectation is the resourceVersion that the cache is to show, or a newer one.
@@ -39,40 +39,32 @@ type expectation struct {
 
 // Expect to see an object as it was written; obj is what the API server returned.
 func (e *Expectations[Key]) Expect(key Key, kind string, obj client.Object, now time.Time) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.expect == nil {
-		e.expect = map[Key]map[Object]expectation{}
-	}
-	if e.expect[key] == nil {
-		e.expect[key] = map[Object]expectation{}
-	}
-	e.expect[key][Object{kind, client.ObjectKeyFromObject(obj)}] = expectation{obj.GetResourceVersion(), now}
+	e.of.Update(key, func(all map[Object]expectation, known bool) (map[Object]expectation, bool) {
+		if !known {
+			all = map[Object]expectation{}
+		}
+		all[Object{kind, client.ObjectKeyFromObject(obj)}] = expectation{obj.GetResourceVersion(), now}
+		return all, true
+	})
 }
 
 // Forget a key: its object is being deleted, or is gone.
-func (e *Expectations[Key]) Forget(key Key) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.expect, key)
-}
+func (e *Expectations[Key]) Forget(key Key) { e.of.Delete(key) }
 
 // Satisfied returns whether the cache shows all that was written. cached returns an object's resourceVersion there, "" if the cache
 // does not have it.
 func (e *Expectations[Key]) Satisfied(key Key, cached func(Object) string, now time.Time) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	satisfied := true
-	for o, want := range e.expect[key] {
-		if now.Sub(want.since) < timeout && older(cached(o), want.version) {
-			satisfied = false
-			continue
+	e.of.Update(key, func(all map[Object]expectation, _ bool) (map[Object]expectation, bool) {
+		for o, want := range all {
+			if now.Sub(want.since) < timeout && older(cached(o), want.version) {
+				satisfied = false
+				continue
+			}
+			delete(all, o)
 		}
-		delete(e.expect[key], o)
-	}
-	if satisfied {
-		delete(e.expect, key)
-	}
+		return all, !satisfied
+	})
 	return satisfied
 }
 

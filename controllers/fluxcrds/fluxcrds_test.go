@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/fluxcrds"
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 type failing struct{ client.Reader }
@@ -54,18 +55,14 @@ func TestRead(t *testing.T) {
 		t.Error("without a CRD, the one that is built in does not count")
 	}
 	installed := crd("first")
-	if err := api.Create(t.Context(), installed); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, api.Create(t.Context(), installed))
 	read(true)
 	read(false)
 	if takes(r, "suspend") || !takes(r, "first") {
 		t.Error("the installed CRD does not count")
 	}
 	installed.Spec = crd("second").Spec
-	if err := api.Update(t.Context(), installed); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, api.Update(t.Context(), installed))
 	read(true)
 	if !takes(r, "second") || takes(r, "first") {
 		t.Error("the changed CRD does not count")
@@ -77,9 +74,7 @@ func TestRead(t *testing.T) {
 	r.Live = api
 	installed.Spec.Versions[0].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object",
 		Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {Ref: new("#/other")}}} // no structural schema
-	if err := api.Update(t.Context(), installed); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, api.Update(t.Context(), installed))
 	read(true)
 	if !takes(r, "suspend") || takes(r, "second") {
 		t.Error("in place of a CRD that cannot be read, the one that is built in does not count")

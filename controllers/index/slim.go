@@ -4,7 +4,6 @@ package index
 
 import (
 	"strings"
-	"sync"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -20,6 +19,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/memory"
 )
 
 // CacheOptions returns what the informers keep: of Flux objects and revisions only those that the hub made, and of
@@ -224,16 +224,17 @@ func slimMeta(in any) (any, error) {
 // copies for each object.
 var common interned
 
-// maxInterned limits their bytes; 5,000 clusters have about one million. Beyond that all are forgotten, and are
-// collected anew, so that names of clusters that have left the fleet are not kept for ever.
-const maxInterned = 16 << 20
+const (
+	// maxInterned limits their bytes; 5,000 clusters have about four million.
+	maxInterned = 32 << 20
+	// perInterned is what each takes besides its text.
+	perInterned = 160
+)
 
 // interned holds one copy of each string that it was given. Package unique does not: it forgets strings that no value
 // has a handle for.
 type interned struct {
-	mu    sync.Mutex
-	known map[string]string
-	bytes int
+	known memory.Recent[string, string]
 }
 
 // one returns the copy of a string.
@@ -241,17 +242,11 @@ func (n *interned) one(s string) string {
 	if s == "" {
 		return ""
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if is, ok := n.known[s]; ok {
+	if is, known := n.known.Get(s); known {
 		return is
 	}
-	if n.known == nil || n.bytes+len(s) > maxInterned {
-		n.known, n.bytes = map[string]string{}, 0
-	}
 	s = strings.Clone(s) // it may be a part of something larger
-	n.known[s] = s
-	n.bytes += len(s)
+	n.known.Put(s, s, perInterned+len(s), memory.Bound{Bytes: maxInterned})
 	return s
 }
 

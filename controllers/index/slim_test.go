@@ -46,14 +46,7 @@ func TestInternedIsBounded(t *testing.T) {
 	for i := range 40 {
 		n.one(strings.Repeat("x", 1<<20-i))
 	}
-	if n.bytes > maxInterned {
-		t.Errorf("%d bytes are kept, want at most %d", n.bytes, maxInterned)
-	}
-	sum := 0
-	for k := range n.known {
-		sum += len(k)
-	}
-	if sum != n.bytes {
-		t.Errorf("%d bytes are kept, and %d counted", sum, n.bytes)
+	if _, bytes := n.known.Kept(); bytes > maxInterned {
+		t.Errorf("%d bytes are kept, want at most %d", bytes, maxInterned)
 	}
 }

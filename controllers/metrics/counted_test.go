@@ -18,16 +18,14 @@ import (
 	"github.com/chandler-hub/chandler/controllers/metrics"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/probe"
 )
 
 func register(t *testing.T) (*metrics.Metrics, *prometheus.Registry) {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	m, err := metrics.Register(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(metrics.Register(registry)).Or(t)
 	return m, registry
 }
 
@@ -83,9 +81,7 @@ func TestProbesAreMeasured(t *testing.T) {
 			t.Errorf("got %v, want %v", got.Err, r.Err)
 		}
 	}
-	if err := m.Collect(notStarted{}, elected(), probe.NewPool(probe.PoolOptions{})); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Collect(notStarted{}, elected(), probe.NewPool(probe.PoolOptions{})))
 	got := text(t, registry)
 	for _, want := range []string{`chandler_probe_duration_seconds{outcome="Answered"} 1`, `chandler_probe_duration_seconds{outcome="DialTimeout"} 1`, `chandler_probe_targets{state="healthy"} 0`} {
 		if !strings.Contains(got, want) {
@@ -95,10 +91,7 @@ func TestProbesAreMeasured(t *testing.T) {
 	if strings.Contains(got, probe.ReasonCanceled) {
 		t.Errorf("a probe that nobody waits for any more is counted:\n%s", got)
 	}
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(registry.Gather()).Or(t)
 	if problems, err := promlint.NewWithMetricFamilies(families).Lint(); err != nil || len(problems) > 0 {
 		t.Errorf("%v (%v)", problems, err)
 	}

@@ -19,6 +19,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/metrics"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // elected is what a leader has.
@@ -149,10 +150,7 @@ func gather(t testing.TB, c prometheus.Collector) string {
 
 func text(t testing.TB, registry prometheus.Gatherer) string {
 	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(registry.Gather()).Or(t)
 	var b strings.Builder
 	for _, f := range families {
 		for _, m := range f.Metric {
@@ -181,9 +179,7 @@ func TestFleet(t *testing.T) {
 	if strings.Contains(got, `chandler_registration_reachable{registration="tenants/new"`) {
 		t.Error("nobody knows whether a cluster answers that nobody has asked")
 	}
-	if err := c.Delete(t.Context(), registration("expiring", "")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Delete(t.Context(), registration("expiring", "")))
 	if n := testutil.CollectAndCount(collector, "chandler_registration_credential_expiry_timestamp_seconds"); n != 0 {
 		t.Errorf("%d metrics are left of a registration that is gone", n)
 	}
@@ -196,9 +192,7 @@ func TestEveryRegistrationIsInOneState(t *testing.T) {
 	for line := range strings.Lines(gather(t, &metrics.Collector{Reader: c, Elected: elected()})) {
 		var n float64
 		if name, value, ok := strings.Cut(line, "} "); ok && strings.HasPrefix(name, "chandler_registrations{") {
-			if _, err := fmt.Sscan(value, &n); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(fmt.Sscan(value, &n)).Or(t)
 			sum += n
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +32,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/inventory"
+	"github.com/chandler-hub/chandler/internal/memory"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -48,7 +48,7 @@ type Reconciler struct {
 	Config   *hubconfig.Config
 	Recorder events.EventRecorder
 
-	shown shown
+	shown memory.Map[types.NamespacedName, shown]
 }
 
 // Origins is an originreader.Reader.
@@ -63,7 +63,7 @@ type Origins interface {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	reg := &hubv1.ClusterRegistration{}
 	if err := r.Client.Get(ctx, req.NamespacedName, reg); apierrors.IsNotFound(err) {
-		r.shown.forget(req.NamespacedName)
+		r.shown.Delete(req.NamespacedName)
 		return ctrl.Result{}, r.removeLeft(ctx, req.NamespacedName)
 	} else if err != nil {
 		return ctrl.Result{}, err
@@ -206,15 +206,17 @@ func (r *Reconciler) access(ctx context.Context, reg *hubv1.ClusterRegistration,
 		return nil, nil
 	}
 	key := client.ObjectKeyFromObject(reg)
-	if cluster := accessOf(has); cluster != nil && r.shown.is(key, c, cluster) {
-		return cluster, nil
+	if cluster := accessOf(has); cluster != nil {
+		if is, _ := r.shown.Get(key); is == (shown{c.Fingerprint, digest(cluster)}) {
+			return cluster, nil
+		}
 	}
 	config, err := credential.Read(ctx, r.Live, r.Config, reg)
 	if err != nil || config == nil {
 		return nil, err // the registration controller looks at it first, and its status wakes this controller, if it has seen that
 	}
 	cluster := config.Cluster()
-	r.shown.note(key, c, &cluster)
+	r.shown.Put(key, shown{c.Fingerprint, digest(&cluster)})
 	return &cluster, nil
 }
 
@@ -278,32 +280,8 @@ func toUnstructured(p *inventoryv1alpha1.ClusterProfile) (*unstructured.Unstruct
 	return u, err
 }
 
-// shown remembers, as digests, which way to a cluster its profile shows, and of which kubeconfig that is.
-type shown struct {
-	mu sync.Mutex
-	of map[types.NamespacedName][2]string
-}
-
-func (s *shown) is(key types.NamespacedName, c *hubv1.CredentialStatus, cluster *clientcmdv1.Cluster) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.of[key] == [2]string{c.Fingerprint, digest(cluster)}
-}
-
-func (s *shown) note(key types.NamespacedName, c *hubv1.CredentialStatus, cluster *clientcmdv1.Cluster) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.of == nil {
-		s.of = map[types.NamespacedName][2]string{}
-	}
-	s.of[key] = [2]string{c.Fingerprint, digest(cluster)}
-}
-
-func (s *shown) forget(key types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.of, key)
-}
+// shown is, as digests, which way to a cluster its profile shows, and of which kubeconfig that is.
+type shown struct{ kubeconfig, cluster string }
 
 func digest(cluster *clientcmdv1.Cluster) string {
 	raw, _ := json.Marshal(cluster) // plain fields

@@ -21,6 +21,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/inventory"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
@@ -54,9 +55,7 @@ func TestOriginIsGone(t *testing.T) {
 	ref := origin.ClusterProfile.Reference("one")
 	reg.Spec.OriginRef = &ref
 	scheme := hubscheme.New()
-	if err := inventoryv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, inventoryv1alpha1.AddToScheme(scheme))
 	for _, made := range []bool{false, true} { // true: an older hub has
 		b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&inventoryv1alpha1.ClusterProfile{}).WithObjects(reg)
 		if made {
@@ -64,9 +63,7 @@ func TestOriginIsGone(t *testing.T) {
 		}
 		api := b.Build()
 		r := &Reconciler{Client: api, Live: api, Origins: stored{Reader: api}, Recorder: events.NewFakeRecorder(9), Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "chandler"}}}
-		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(reg)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(reg)})).Or(t)
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(reg), &inventoryv1alpha1.ClusterProfile{}); !apierrors.IsNotFound(err) {
 			t.Errorf("made before: %t: there is a profile: %v", made, err)
 		}
@@ -85,9 +82,7 @@ func TestCarried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := hubscheme.New()
-			if err := inventoryv1alpha1.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, inventoryv1alpha1.AddToScheme(scheme))
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one", UID: "u"}}
 			ref := origin.ClusterProfile.Reference("one")
 			reg.Spec.OriginRef = &ref
@@ -103,9 +98,7 @@ func TestCarried(t *testing.T) {
 			}
 			api := b.Build()
 			r := &Reconciler{Client: api, Live: api, Origins: stored{Reader: api}, Recorder: events.NewFakeRecorder(9), Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "chandler"}}}
-			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(reg)}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(reg)})).Or(t)
 			there := &inventoryv1alpha1.ClusterProfile{}
 			err := api.Get(t.Context(), client.ObjectKeyFromObject(reg), there)
 			if client.IgnoreNotFound(err) != nil {

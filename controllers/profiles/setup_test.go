@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -31,10 +32,7 @@ users: [{name: u, user: {token: c29tZS1vcGFxdWUtdG9rZW4}}]
 // registration but that its kubeconfig is valid again, and that is an event. If the registration controller has missed all that, time helps.
 func TestASecretIsBack(t *testing.T) {
 	rules := kubeconfig.Rules{AllowMissingCA: true}
-	parsed, err := kubeconfig.Parse([]byte(inUse), rules)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := must.Get(kubeconfig.Parse([]byte(inUse), rules)).Or(t)
 	back := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}
 	back.Status.Credential = &hubv1.CredentialStatus{SecretName: "one", Key: "value", Fingerprint: parsed.Fingerprint()}
 	gone := back.DeepCopy()

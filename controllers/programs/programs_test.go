@@ -14,6 +14,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 func content(s string) func() ([]byte, error) {
@@ -149,9 +150,7 @@ func TestCacheIsBounded(t *testing.T) {
 	platform := compile.Author{Platform: true}
 	get := func(name, raw string) {
 		t.Helper()
-		if _, err := c.Get(name, platform, content(raw)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Get(name, platform, content(raw))).Or(t)
 	}
 	for i := range 1500 {
 		get(fmt.Sprint(i), fmt.Sprint(i))
@@ -190,9 +189,7 @@ func TestSchemas(t *testing.T) {
 	for _, id := range []string{"one", "one", "two", "two", "one"} {
 		schemas = &crdschema.Library{ID: id}
 		for _, name := range []string{"revision", ""} {
-			if _, err := c.Get(name, compile.Author{Namespace: "flux-system", Set: "a", Platform: true}, content("one")); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.Get(name, compile.Author{Namespace: "flux-system", Set: "a", Platform: true}, content("one"))).Or(t)
 		}
 	}
 	if !slices.Equal(compiled, []string{"one", "two"}) {

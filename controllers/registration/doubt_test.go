@@ -28,10 +28,7 @@ func TestDoubtAfterARestart(t *testing.T) {
 			return probe.Result{Time: clock.Now(), Err: &probe.Failure{Reason: probe.ReasonDialTimeout}}
 		}})
 	r := &Reconciler{Clock: clock, Pool: pool, Config: &hubconfig.Config{ProbeInterval: time.Minute}}
-	config, err := kubeconfig.Parse(kubeConfigFor("https://192.0.2.1:6443"), lenient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := configOf(t, kubeConfigFor("https://192.0.2.1:6443"))
 	cluster := func(i int, suspended bool) *hubv1.ClusterRegistration {
 		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "tenants", Name: fmt.Sprintf("c%02d", i)}}
 		reg.Status.ClusterUID = "u"

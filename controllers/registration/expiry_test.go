@@ -16,6 +16,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/token"
 )
@@ -30,9 +31,7 @@ func TestExpiry(t *testing.T) {
 	var days []int
 	for day := 365; day >= -2; day-- {
 		before := reg.DeepCopy()
-		if err := r.expiry(t.Context(), reg); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.expiry(t.Context(), reg))
 		r.tellExpiry(before, reg)
 		select {
 		case e := <-recorder.Events:
@@ -79,9 +78,7 @@ func TestExpiryOfARenewedToken(t *testing.T) {
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}
 			reg.Status.Credential = &hubv1.CredentialStatus{SecretName: "s", Key: "value", Fingerprint: "f", ExpirationTime: &at}
 			r := &Reconciler{Clock: clocktesting.NewFakeClock(issued.Add(tc.age)), Client: fake.NewClientBuilder().WithScheme(hubscheme.New()).WithObjects(secret).Build()}
-			if err := r.expiry(t.Context(), reg); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.expiry(t.Context(), reg))
 			if got := status.Reason(reg, hubv1.CredentialExpiringCondition); got != tc.want || !reg.Status.Credential.Renewed {
 				t.Errorf("reason %q, want %q; %+v", got, tc.want, reg.Status.Credential)
 			}

@@ -33,7 +33,7 @@ func (r *Reconciler) recreate(ctx context.Context, reg *hubv1.ClusterRegistratio
 		return ctrl.Result{RequeueAfter: time.Second}, err
 	}
 	r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.ReRegisteredEvent, "Register", "%s", recreated(facts, decision))
-	r.probed.replace(client.ObjectKeyFromObject(reg), nil, r.Pool.Remove)
+	r.notes.probes(client.ObjectKeyFromObject(reg), nil, r.Pool.Remove)
 	return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
 }
 
@@ -165,7 +165,7 @@ func (r *Reconciler) endFacts(ctx context.Context, reg *hubv1.ClusterRegistratio
 		f.IsCluster = kind.IsCluster()
 	}
 	f.Lost = lost(reg, verdict, f)
-	if since := r.unread.since(client.ObjectKeyFromObject(reg), verdict.Origin, f.Now); since.After(f.Since) {
+	if since := r.notes.unreadSince(client.ObjectKeyFromObject(reg), verdict.Origin, f.Now); since.After(f.Since) {
 		f.Since = since
 	}
 	var err error

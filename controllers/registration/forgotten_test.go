@@ -117,7 +117,7 @@ func TestSecretsAreForgotten(t *testing.T) {
 	f := newForgetful(t)
 	remembered := func(want int, why string) {
 		t.Helper()
-		if is := len(f.secrets.entries); is != want {
+		if is := f.secrets.entries.Len(); is != want {
 			t.Errorf("%d Secrets are remembered, want %d: %s", is, want, why)
 		}
 	}
@@ -159,17 +159,17 @@ func TestStrippedRegistrationsAreForgotten(t *testing.T) {
 			f := newForgetful(t)
 			f.secret("s")
 			key, now := f.register("one", "s"), f.Clock.Now()
-			f.probed.turned(key, "Provisioning")
+			f.notes.turned(key, "Provisioning")
 			f.waiting.For(key, true, time.Minute, now)
 			if n := f.Pool.Stats().Unknown; n != 1 {
 				t.Fatalf("%d clusters are to be probed, want 1", n)
 			}
 			f.remove(&hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "one"}})
 			f.change("one", func(reg *hubv1.ClusterRegistration) { reg.Finalizers = finalizers })
-			if n := f.Pool.Stats().Unknown + len(f.probed.keys) + len(f.secrets.entries); n != 0 {
-				t.Errorf("a cluster is probed that nobody has registered: %+v, keys %v, Secrets %v", f.Pool.Stats(), f.probed.keys, f.secrets.entries)
+			if n := f.Pool.Stats().Unknown + f.notes.of.Len() + f.secrets.entries.Len(); n != 0 {
+				t.Errorf("a cluster is probed that nobody has registered: %+v, notes %v, Secrets %v", f.Pool.Stats(), f.notes.of.All(), f.secrets.entries.All())
 			}
-			if f.probed.turned(key, "Ready") {
+			if f.notes.turned(key, "Ready") {
 				t.Error("the state of its origin is remembered")
 			}
 			if f.waiting.For(key, true, time.Minute, now.Add(time.Second)) != time.Minute {

@@ -109,8 +109,8 @@ func TestFormerCredential(t *testing.T) {
 				if reg.Status.Credential.Fingerprint != next.Fingerprint() || valid.Status != metav1.ConditionTrue {
 					t.Errorf("the cluster takes the new credential: in use is %+v, KubeConfigValid is %s: %s", reg.Status.Credential, valid.Status, valid.Message)
 				}
-				if keys := r.probed.of(of); len(keys) != 1 {
-					t.Errorf("probed are %v", keys)
+				if is, _ := r.notes.of.Get(of); len(is.keys) != 1 {
+					t.Errorf("probed are %v", is.keys)
 				}
 			})
 		})

@@ -22,17 +22,14 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
 // configOf returns a kubeconfig that passes the rules of these tests.
 func configOf(t *testing.T, raw []byte) *kubeconfig.Config {
 	t.Helper()
-	config, err := kubeconfig.Parse(raw, lenient)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return config
+	return must.Get(kubeconfig.Parse(raw, lenient)).Or(t)
 }
 
 // kubeconfigOf returns the copy that hub "hub" has in a namespace: it holds one kubeconfig, and its annotation says that it holds another one, or
@@ -135,7 +132,9 @@ func TestACopyThatCannotBeRead(t *testing.T) {
 	if !look() {
 		t.Error("the copy could not be read, and it does not try again")
 	}
-	if down = false; look() || len(f.probed.of(key)) != 1 {
-		t.Errorf("it probes %v", f.probed.of(key))
+	down = false
+	again := look()
+	if is, _ := f.notes.of.Get(key); again || len(is.keys) != 1 {
+		t.Errorf("it probes %v", is.keys)
 	}
 }

@@ -49,7 +49,7 @@ func (r *Reconciler) access(ctx context.Context, reg *hubv1.ClusterRegistration,
 // publishIdentity makes the Flux objects use a workload identity. It does so at once, because the hub cannot try it
 // first.
 func (r *Reconciler) publishIdentity(reg *hubv1.ClusterRegistration, w *hubv1.WorkloadIdentity, access *workloadidentity.Access) {
-	r.probed.replace(client.ObjectKeyFromObject(reg), nil, r.Pool.Remove)
+	r.notes.probes(client.ObjectKeyFromObject(reg), nil, r.Pool.Remove)
 	status.Set(reg, hubv1.KubeConfigValidCondition, metav1.ConditionTrue, hubv1.SucceededReason,
 		fmt.Sprintf("workload identity of provider %s, as ServiceAccount %q of each set's namespace", w.Provider, w.ServiceAccountName),
 		r.Clock.Now())

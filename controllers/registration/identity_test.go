@@ -20,6 +20,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
@@ -60,10 +61,7 @@ func TestIdentityAfterAKubeconfig(t *testing.T) {
 		Credential: &hubv1.CredentialStatus{SecretName: "s", Key: "value", Fingerprint: "f", TargetFingerprint: "t", ExpirationTime: &metav1.Time{}},
 	}}
 	w := &hubv1.WorkloadIdentity{Provider: "generic", Address: "https://new.example.org:6443", ServiceAccountName: "deployer"}
-	access, err := workloadidentity.Check(w, kubeconfig.Rules{AllowMissingCA: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	access := must.Get(workloadidentity.Check(w, kubeconfig.Rules{AllowMissingCA: true})).Or(t)
 	r := &Reconciler{Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
 	r.publishIdentity(reg, w, access)
 	s := reg.Status
@@ -101,9 +99,7 @@ func TestEvidenceOfStrangers(t *testing.T) {
 				Client: indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(hr).Build(), Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)),
 				Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub", PlatformNamespaces: []string{"platform"}}},
 			}
-			if err := r.evidence(t.Context(), reg); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.evidence(t.Context(), reg))
 			if c := status.Find(reg, hubv1.ReachableCondition); c.Status != want {
 				t.Errorf("Reachable is %s (%s), want %s", c.Status, c.Reason, want)
 			}

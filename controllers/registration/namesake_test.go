@@ -18,6 +18,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/originreader"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -62,9 +63,7 @@ func TestOriginIgnored(t *testing.T) {
 				Client: api, Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)), Config: &hubconfig.Config{},
 				Origins: originreader.New(api, api, origin.Policy{SecretNamespaces: []string{"*"}}),
 			}
-			if err := r.namesake(t.Context(), reg); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.namesake(t.Context(), reg))
 			c := status.Find(reg, hubv1.OriginIgnoredCondition)
 			if (c != nil) != tc.want || c != nil && !strings.Contains(c.Message, `write spec.originRef: {apiGroup: "", kind: Secret, name: edge} here`) {
 				t.Errorf("the condition is %+v", c)
@@ -74,9 +73,7 @@ func TestOriginIgnored(t *testing.T) {
 			}
 			before := reg.DeepCopy()
 			secret.Labels = nil
-			if err := api.Update(t.Context(), secret); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, api.Update(t.Context(), secret))
 			if err := r.namesake(t.Context(), reg); err != nil || status.Find(reg, hubv1.OriginIgnoredCondition) != nil {
 				t.Errorf("it stays when nobody asks any more: %+v, %v", before.Status.Conditions, err)
 			}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,7 +32,7 @@ func (r *Reconciler) probe(reg *hubv1.ClusterRegistration, found resolution) *se
 		return nil
 	}
 	key := client.ObjectKeyFromObject(reg)
-	r.probed.replace(key, found.candidates, r.Pool.Remove)
+	r.notes.probes(key, found.candidates, r.Pool.Remove)
 	chosen, answered := r.choose(key, reg, found)
 	known := !answered && r.known(key, reg, found.secret, chosen)
 	for _, c := range found.candidates {
@@ -69,8 +68,8 @@ func (r *Reconciler) known(key types.NamespacedName, reg *hubv1.ClusterRegistrat
 
 // unheard returns whether a cluster is being probed, and no probe of this process has ended: the hub has just started.
 func (r *Reconciler) unheard(key types.NamespacedName) bool {
-	keys := r.probed.of(key)
-	return len(keys) > 0 && !slices.ContainsFunc(keys, func(k string) bool { _, _, ok := r.Pool.Result(k); return ok })
+	is, _ := r.notes.of.Get(key)
+	return len(is.keys) > 0 && !slices.ContainsFunc(is.keys, func(k string) bool { _, _, ok := r.Pool.Result(k); return ok })
 }
 
 // hurry has a cluster probed at once when its origin says that its state has changed. A tenant of Kamaji has a
@@ -79,7 +78,7 @@ func (r *Reconciler) unheard(key types.NamespacedName) bool {
 func (r *Reconciler) hurry(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured, found resolution) {
 	kind, err := kindOf(reg)
 	key := client.ObjectKeyFromObject(reg)
-	if err != nil || !r.probed.turned(key, kind.State(obj)) {
+	if err != nil || !r.notes.turned(key, kind.State(obj)) {
 		return
 	}
 	for _, c := range found.candidates {
@@ -216,62 +215,6 @@ func probeKey(key types.NamespacedName, secretKey string) string {
 	return key.Namespace + "/" + key.Name + "/" + secretKey
 }
 
-// probed remembers which keys of a registration are in the pool, so that none stays there when its kubeconfig has
-// gone, and the state of its origin at the last probe.
-type probed struct {
-	mu     sync.Mutex
-	keys   map[types.NamespacedName][]string
-	states map[types.NamespacedName]string
-}
-
-// turned notes the state of a registration's origin, and returns whether it has changed.
-func (p *probed) turned(key types.NamespacedName, state string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	was, known := p.states[key]
-	if p.states == nil {
-		p.states = map[types.NamespacedName]string{}
-	}
-	p.states[key] = state
-	return known && was != state
-}
-
-// replace notes the candidates of a registration, and removes those that are not candidates any more. Without
-// candidates, the registration is forgotten.
-func (p *probed) replace(key types.NamespacedName, candidates []candidate, remove func(poolKey string)) {
-	now := make([]string, len(candidates))
-	for i, c := range candidates {
-		now[i] = c.poolKey(key)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, k := range p.keys[key] {
-		if !slices.Contains(now, k) {
-			remove(k)
-		}
-	}
-	if p.keys == nil {
-		p.keys = map[types.NamespacedName][]string{}
-	}
-	p.keys[key] = now
-	if len(now) == 0 {
-		delete(p.keys, key)
-	}
-}
-
-// of returns the pool's keys of a registration.
-func (p *probed) of(key types.NamespacedName) []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.keys[key]
-}
-
-func (p *probed) forget(key types.NamespacedName) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.states, key)
-}
-
 // registrationOf is the reverse of probeKey.
 func registrationOf(poolKey string) types.NamespacedName {
 	parts := strings.SplitN(poolKey, "/", 3)
@@ -283,9 +226,8 @@ func registrationOf(poolKey string) types.NamespacedName {
 
 // forget drops all that is remembered of a registration.
 func (r *Reconciler) forget(key types.NamespacedName) {
-	r.probed.replace(key, nil, r.Pool.Remove)
-	r.probed.forget(key)
-	r.unread.forget(key)
+	r.notes.probes(key, nil, r.Pool.Remove)
+	r.notes.of.Delete(key)
 	r.waiting.Forget(key)
 	r.expectations.Forget(key)
 	r.secrets.drop(key)

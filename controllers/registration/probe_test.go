@@ -25,10 +25,7 @@ import (
 
 // TestHurry: a tenant that comes up minutes after its kubeconfig is probed when Kamaji says so, and not when the back-off ends.
 func TestHurry(t *testing.T) {
-	config, err := kubeconfig.Parse(kubeConfigFor("https://192.0.2.1:6443"), lenient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := configOf(t, kubeConfigFor("https://192.0.2.1:6443"))
 	synctest.Test(t, func(t *testing.T) {
 		var probes atomic.Int32
 		r := &Reconciler{Pool: probe.NewPool(probe.PoolOptions{Probe: func(context.Context, *kubeconfig.Config) probe.Result {
@@ -72,14 +69,8 @@ func TestHurry(t *testing.T) {
 // TestRestart: a hub that is started again goes on with the kubeconfig that a cluster answered to, and asks it when its turn comes. Whatever
 // is otherwise than the status says is asked at once.
 func TestRestart(t *testing.T) {
-	admin, err := kubeconfig.Parse(kubeConfigFor("https://192.0.2.1:6443"), lenient)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := kubeconfig.Parse(kubeConfigFor("https://192.0.2.2:6443"), lenient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin := configOf(t, kubeConfigFor("https://192.0.2.1:6443"))
+	other := configOf(t, kubeConfigFor("https://192.0.2.2:6443"))
 	for name, tc := range map[string]struct {
 		reachable   metav1.ConditionStatus
 		fingerprint string
@@ -137,8 +128,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-func TestProbedTurned(t *testing.T) {
-	var p probed
+func TestTurned(t *testing.T) {
+	var p notes
 	one, two := types.NamespacedName{Name: "one"}, types.NamespacedName{Name: "two"}
 	for i, step := range []struct {
 		key   types.NamespacedName
@@ -157,7 +148,7 @@ func TestProbedTurned(t *testing.T) {
 			t.Errorf("%d: %s: turned is %t", i, step.why, got)
 		}
 	}
-	p.forget(one)
+	p.of.Delete(one)
 	if p.turned(one, "Ready") {
 		t.Error("what was forgotten is remembered")
 	}

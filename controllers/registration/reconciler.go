@@ -52,8 +52,7 @@ type Reconciler struct {
 	Tenure *tenure.Tenure
 
 	secrets      secretCache
-	probed       probed
-	unread       unread
+	notes        notes
 	waiting      pace.Waiting
 	expectations expectations.Expectations[types.NamespacedName]
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/serving"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -44,18 +45,18 @@ func TestKubernetesMinor(t *testing.T) {
 
 // TestNothingStaysInThePool: a kubeconfig that is gone is probed no more.
 func TestNothingStaysInThePool(t *testing.T) {
-	var p probed
+	var p notes
 	var removed []string
 	remove := func(k string) { removed = append(removed, k) }
 	key := types.NamespacedName{Namespace: "tenants", Name: "tenant1"}
-	p.replace(key, []candidate{{key: "admin.svc"}, {key: "admin.conf"}}, remove)
-	p.replace(key, []candidate{{key: "admin.conf"}}, remove)
-	p.replace(key, nil, remove)
+	p.probes(key, []candidate{{key: "admin.svc"}, {key: "admin.conf"}}, remove)
+	p.probes(key, []candidate{{key: "admin.conf"}}, remove)
+	p.probes(key, nil, remove)
 	if want := []string{"tenants/tenant1/admin.svc", "tenants/tenant1/admin.conf"}; !slices.Equal(removed, want) {
 		t.Errorf("removed %v, want %v", removed, want)
 	}
-	if len(p.keys) > 0 {
-		t.Errorf("remembers %v", p.keys)
+	if all := p.of.All(); len(all) > 0 {
+		t.Errorf("remembers %v", all)
 	}
 }
 
@@ -82,10 +83,7 @@ func TestSetResultsAreShort(t *testing.T) {
 		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "tenants", Name: fmt.Sprintf("other-%d", i)}}
 		status.Set(reg, hubv1.KubeConfigValidCondition, metav1.ConditionTrue, hubv1.SucceededReason, "", moment)
 		status.Set(reg, hubv1.ReachableCondition, metav1.ConditionTrue, hubv1.ProbeSucceededReason, "", moment)
-		sets, err := r.sets(t.Context(), reg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		sets := must.Get(r.sets(t.Context(), reg)).Or(t)
 		sets.Summarize(reg, serving.Access{}, moment)
 		if status.Reason(reg, hubv1.ReadyCondition) != hubv1.NoAddonSetReason {
 			t.Fatalf("it says %+v", status.Find(reg, hubv1.ReadyCondition))

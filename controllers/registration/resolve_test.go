@@ -19,6 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/probe"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -168,9 +169,7 @@ func TestKubeConfigSource(t *testing.T) {
 			if d := cmp.Diff(tc.err, text); d != "" || reason != tc.reason {
 				t.Errorf("reason %q, want %q; message -want +got:\n%s", reason, tc.reason, d)
 			}
-			if d := cmp.Diff(tc.want, got); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, got)
 		})
 	}
 }

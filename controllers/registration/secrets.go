@@ -4,12 +4,12 @@ package registration
 
 import (
 	"strings"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/memory"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
@@ -17,9 +17,8 @@ import (
 // another reason does not read it again. Registrations that read the same share the result: it may be a quarter of a
 // mebibyte, and a user who may write registrations can have a thousand name one Secret.
 type secretCache struct {
-	mu      sync.Mutex
-	entries map[view]*secretEntry
-	last    map[types.NamespacedName]view // by registration
+	entries memory.Map[view, secretEntry]
+	last    memory.Readers[types.NamespacedName, view]
 }
 
 // view is what is read of a Secret: which one it is, and what decides what is found there.
@@ -36,7 +35,6 @@ func viewOf(secret types.NamespacedName, source origin.Source, rules kubeconfig.
 type secretEntry struct {
 	uid     types.UID
 	version string
-	readers int // how many registrations have read it last
 	parsed
 }
 
@@ -48,10 +46,8 @@ type parsed struct {
 
 // get returns what was found in a Secret, if it has not changed since.
 func (c *secretCache) get(reg types.NamespacedName, as view, meta metav1.Object) (parsed, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e := c.entries[as]
-	if e == nil || e.uid != meta.GetUID() || e.version != meta.GetResourceVersion() {
+	e, known := c.entries.Get(as)
+	if !known || e.uid != meta.GetUID() || e.version != meta.GetResourceVersion() {
 		return parsed{}, false
 	}
 	c.note(reg, as)
@@ -59,46 +55,21 @@ func (c *secretCache) get(reg types.NamespacedName, as view, meta metav1.Object)
 }
 
 func (c *secretCache) put(reg types.NamespacedName, as view, meta metav1.Object, p parsed) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.entries == nil {
-		c.entries, c.last = map[view]*secretEntry{}, map[types.NamespacedName]view{}
-	}
-	e := c.entries[as]
-	if e == nil {
-		e = &secretEntry{}
-		c.entries[as] = e
-	}
-	e.uid, e.version, e.parsed = meta.GetUID(), meta.GetResourceVersion(), p
+	c.entries.Put(as, secretEntry{meta.GetUID(), meta.GetResourceVersion(), p})
 	c.note(reg, as)
 }
 
-// note notes what a registration has read last. The caller holds the lock.
+// note notes what a registration has read last. If another lets go of the same just then, it may be forgotten, and is read once more.
 func (c *secretCache) note(reg types.NamespacedName, as view) {
-	if was, ok := c.last[reg]; ok && was == as {
-		return
-	}
-	c.release(reg)
-	c.last[reg] = as
-	c.entries[as].readers++
+	c.last.Note(reg, as)
+	c.forget(c.last.Prune(reg))
 }
 
 // drop forgets what a registration has read, unless another one has read the same.
-func (c *secretCache) drop(reg types.NamespacedName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.release(reg)
-}
+func (c *secretCache) drop(reg types.NamespacedName) { c.forget(c.last.Forget(reg)) }
 
-// release is drop. The caller holds the lock.
-func (c *secretCache) release(reg types.NamespacedName) {
-	was, ok := c.last[reg]
-	if !ok {
-		return
-	}
-	delete(c.last, reg)
-	e := c.entries[was]
-	if e.readers--; e.readers == 0 {
-		delete(c.entries, was)
+func (c *secretCache) forget(unread []view) {
+	for _, as := range unread {
+		c.entries.Delete(as)
 	}
 }

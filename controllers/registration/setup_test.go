@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -31,9 +32,7 @@ func TestASetTurnsOutNotToCompile(t *testing.T) {
 		r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(moment),
 			Config: &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}}
 		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}
-		if _, err := r.sets(t.Context(), reg); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.sets(t.Context(), reg)).Or(t)
 		return reg.Status.Sets[0].Result
 	}
 	for _, e := range []event.UpdateEvent{{ObjectOld: compiles, ObjectNew: stalled}, {ObjectOld: stalled, ObjectNew: compiles}} {
@@ -66,18 +65,13 @@ func TestADrainWaitsForWhatCameThroughAnother(t *testing.T) {
 	r := &Reconciler{Client: api, Live: api, Clock: clocktesting.NewFakePassiveClock(moment),
 		Config: &hubconfig.Config{Shared: hubconfig.Shared{PlatformNamespaces: []string{"flux-system"}}}}
 	left := func() int {
-		s, err := r.sets(t.Context(), drained)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(r.sets(t.Context(), drained)).Or(t)
 		return len(s.Left)
 	}
 	if left() != 1 {
 		t.Errorf("%d are left", left())
 	}
-	if err := api.Delete(t.Context(), &d); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, api.Delete(t.Context(), &d))
 	if left() != 0 {
 		t.Errorf("%d are left", left())
 	}

@@ -16,6 +16,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/serving"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -105,10 +106,7 @@ func TestSummary(t *testing.T) {
 					},
 				}),
 			}
-			sets, err := r.sets(t.Context(), reg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			sets := must.Get(r.sets(t.Context(), reg)).Or(t)
 			sets.Summarize(reg, serving.Access{}, moment)
 			want := &hubv1.ClusterRegistration{}
 			status.Summarize(want, tc.want, moment)

@@ -19,6 +19,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -27,9 +28,7 @@ import (
 func TestEditsAreUndone(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{sourcev1.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, add(scheme))
 	}
 	there := &sourcev1.HelmRepository{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "charts-1", Generation: 2, Labels: map[string]string{hubv1.SourceLabel: "hub"}},
@@ -47,19 +46,13 @@ func TestEditsAreUndone(t *testing.T) {
 		t.Fatal(seen, err)
 	}
 	got := &sourcev1.HelmRepository{}
-	if err := api.Get(t.Context(), client.ObjectKeyFromObject(there), got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, api.Get(t.Context(), client.ObjectKeyFromObject(there), got))
 	if s := got.Spec; s.URL != "https://charts.example.org/shop" || s.SecretRef != nil || s.PassCredentials || !s.Suspend {
 		t.Errorf("the source is %+v", s)
 	}
-	if _, err := k.Ensure(t.Context(), shared); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(k.Ensure(t.Context(), shared)).Or(t)
 	again := &sourcev1.HelmRepository{}
-	if err := api.Get(t.Context(), client.ObjectKeyFromObject(there), again); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, api.Get(t.Context(), client.ObjectKeyFromObject(there), again))
 	if again.ResourceVersion != got.ResourceVersion {
 		t.Error("it is written again, and nothing has changed")
 	}

@@ -23,14 +23,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/memory"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -41,8 +40,7 @@ type Keeper struct {
 	Config *hubconfig.Config
 	Clock  clock.PassiveClock
 
-	mu      sync.Mutex
-	records map[id]*record
+	records memory.Map[id, *record]
 }
 
 // Unseen is how long the cache may take to show an object that was made. After that the object does not exist:
@@ -67,7 +65,7 @@ type record struct {
 	// generation is that of the hub's last write to an object that was there; zero if there was none.
 	generation int64
 
-	// users is how many hold the record now, under the Keeper's lock.
+	// users is how many hold the record now. Only an update of the Keeper's records changes it.
 	users int
 }
 
@@ -77,54 +75,31 @@ func (k *Keeper) record(key id) (*record, func()) {
 	r.mu.Lock()
 	return r, func() {
 		defer r.mu.Unlock()
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		if r.users--; r.users == 0 && r.hash == "" && r.idleSince.IsZero() && r.generation == 0 && k.records[key] == r {
-			delete(k.records, key)
-		}
+		k.records.Update(key, func(is *record, known bool) (*record, bool) {
+			r.users--
+			return is, known && (is != r || r.users > 0 || r.hash != "" || !r.idleSince.IsZero() || r.generation != 0)
+		})
 	}
 }
 
-func (k *Keeper) take(key id) *record {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.records == nil {
-		k.records = map[id]*record{}
-	}
-	r := k.records[key]
-	if r == nil {
-		r = &record{}
-		k.records[key] = r
-	}
-	r.users++
+func (k *Keeper) take(key id) (r *record) {
+	k.records.Update(key, func(is *record, known bool) (*record, bool) {
+		if r = is; !known {
+			r = &record{}
+		}
+		r.users++
+		return r, true
+	})
 	return r
 }
 
 // Kept returns how many objects are remembered. They take next to no memory.
-func (k *Keeper) Kept() (entries, bytes int) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return len(k.records), 0
-}
+func (k *Keeper) Kept() (entries, bytes int) { return k.records.Len(), 0 }
 
 // Gone is called when a user has deleted an object, so that it is not taken for one that the cache does not show
 // yet. It does not block: a caller that works on the object has its own record, and the next caller starts with a new
 // one.
-func (k *Keeper) Gone(kind string, name types.NamespacedName) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.records, id{kind, name})
-}
-
-// deletions notes what is deleted. A placeholder ServiceAccount is left out, which only goes when the hub lets it.
-func (k *Keeper) deletions(kind string) predicate.Predicate {
-	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
-		if kind != index.ServiceAccount && k.ours(e.Object) {
-			k.Gone(kind, client.ObjectKeyFromObject(e.Object))
-		}
-		return true
-	}}
-}
+func (k *Keeper) Gone(kind string, name types.NamespacedName) { k.records.Delete(id{kind, name}) }
 
 // objects returns an empty object of each kind that is kept.
 func objects() map[string]client.Object {

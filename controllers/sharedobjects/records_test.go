@@ -17,7 +17,7 @@ func TestRecordsAreForgotten(t *testing.T) {
 	first, release := k.record(key)
 	first.hash = "a"
 	release()
-	if len(k.records) != 1 {
+	if k.records.Len() != 1 {
 		t.Fatal("what was written is forgotten")
 	}
 	again, release := k.record(key)
@@ -27,15 +27,15 @@ func TestRecordsAreForgotten(t *testing.T) {
 	waits := k.take(key) // who waits for the lock
 	again.hash, again.idleSince = "", time.Time{}
 	release()
-	if k.records[key] != waits {
+	if is, _ := k.records.Get(key); is != waits {
 		t.Fatal("a record is forgotten that somebody waits for")
 	}
 	waits.users--
-	if _, release = k.record(key); len(k.records) != 1 {
+	if _, release = k.record(key); k.records.Len() != 1 {
 		t.Fatal("there is no record")
 	}
-	if release(); len(k.records) != 0 {
-		t.Errorf("%d records are left of what is gone", len(k.records))
+	if release(); k.records.Len() != 0 {
+		t.Errorf("%d records are left of what is gone", k.records.Len())
 	}
 }
 
@@ -50,7 +50,8 @@ func TestGone(t *testing.T) {
 	if again == first || again.hash != "" {
 		t.Error("it counts as made")
 	}
-	if release(); k.records[key] != again {
+	release()
+	if is, _ := k.records.Get(key); is != again {
 		t.Error("who was at work on the former one has the new one forgotten")
 	}
 	releaseAgain()

@@ -17,6 +17,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -24,9 +25,7 @@ import (
 // name that is not the hub's stays as it is.
 func TestAnotherHash(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := sourcev1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sourcev1.AddToScheme(scheme))
 	theirs := &sourcev1.HelmRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "theirs"}}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(theirs).Build()
 	clock := clocktesting.NewFakePassiveClock(time.Now())
@@ -34,9 +33,7 @@ func TestAnotherHash(t *testing.T) {
 	there := func(name string) *sourcev1.HelmRepository {
 		t.Helper()
 		got := &sourcev1.HelmRepository{}
-		if err := api.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, api.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, got))
 		return got
 	}
 	ensure := func(name, hash string, own map[string]string) {
@@ -49,9 +46,7 @@ func TestAnotherHash(t *testing.T) {
 		maps.Copy(labels, own)
 		u.SetLabels(labels)
 		u.SetAnnotations(map[string]string{hubv1.HashAnnotation: hash})
-		if _, err := k.Ensure(t.Context(), &render.Shared{Object: u, Hash: hash}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(k.Ensure(t.Context(), &render.Shared{Object: u, Hash: hash})).Or(t)
 	}
 	ensure("charts", "1", nil)
 	for _, step := range []struct {

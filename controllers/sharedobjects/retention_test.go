@@ -18,6 +18,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index/indextest"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -27,15 +28,10 @@ func TestRetentionBeginsWithTheLastUse(t *testing.T) {
 	api := indextest.All(fake.NewClientBuilder().WithScheme(hubscheme.New())).WithObjects(source).Build()
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	k := &Keeper{Client: api, Live: api, Config: &hubconfig.Config{Shared: hubconfig.Shared{HubID: "hub"}, ChartRetention: time.Minute}, Clock: clock}
-	whole, err := runtime.DefaultUnstructuredConverter.ToUnstructured(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(runtime.DefaultUnstructuredConverter.ToUnstructured(source)).Or(t)
 	u := &unstructured.Unstructured{Object: whole}
 	u.SetGroupVersionKind(sourcev1.GroupVersion.WithKind(sourcev1.HelmRepositoryKind))
-	if _, err := k.Ensure(t.Context(), &render.Shared{Object: u}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(k.Ensure(t.Context(), &render.Shared{Object: u})).Or(t)
 	clock.SetTime(clock.Now().Add(time.Hour))
 	got, err := k.reconcile(t.Context(), id{sourcev1.HelmRepositoryKind, client.ObjectKeyFromObject(source)})
 	if err != nil || got.RequeueAfter < time.Minute {

@@ -12,6 +12,7 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/enqueue"
 	"github.com/chandler-hub/chandler/controllers/index"
+	"github.com/chandler-hub/chandler/controllers/logkey"
 )
 
 // SetupWithManager starts one controller for each kind.
@@ -32,8 +34,10 @@ func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) { // in one order, for the simulation, which runs the controllers one by one
 		obj := kinds[kind]
 		to := handler.EnqueueRequestsFromMapFunc(usesOf(kind))
-		b := ctrl.NewControllerManagedBy(mgr).Named("shared-"+strings.ToLower(kind)).
-			For(obj, builder.WithPredicates(enqueue.Deletion(), k.deletions(kind))).
+		name := "shared-" + strings.ToLower(kind)
+		b := ctrl.NewControllerManagedBy(mgr).Named(name).
+			WithLogConstructor(logkey.OfAny(mgr, name, logkey.Object, func(req reconcile.Request) string { return kind + " " + req.String() })).
+			Watches(obj, k.itself(kind), builder.WithPredicates(enqueue.Deletion())).
 			Watches(&helmv2.HelmRelease{}, to, builder.WithPredicates(usesChanged())).
 			Watches(&hubv1.AddonSet{}, to, builder.WithPredicates(usesChanged())).
 			WithOptions(enqueue.Options(1))
@@ -49,6 +53,22 @@ func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
 		}
 	}
 	return nil
+}
+
+// itself enqueues an object itself, and forgets what is known of one that is deleted. A placeholder ServiceAccount is left out, which only
+// goes when the hub lets it.
+func (k *Keeper) itself(kind string) handler.EventHandler {
+	plain := &handler.EnqueueRequestForObject{}
+	return handler.Funcs{
+		CreateFunc: plain.Create,
+		UpdateFunc: plain.Update,
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if kind != index.ServiceAccount && k.ours(e.Object) {
+				k.Gone(kind, client.ObjectKeyFromObject(e.Object))
+			}
+			plain.Delete(ctx, e, q)
+		},
+	}
 }
 
 // usesChanged lets through an object that goes, or that refers to another source: it may have been the last user of

@@ -23,6 +23,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -62,12 +63,8 @@ func (m *fixture) reconcile(t *testing.T, namespace string) (*hubv1.Team, *hubv1
 	t.Helper()
 	team, set := &hubv1.Team{}, &hubv1.AddonSet{}
 	key := types.NamespacedName{Namespace: namespace, Name: "shop"}
-	if err := m.Client.Get(t.Context(), key, team); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Reconcile(t.Context(), team); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Client.Get(t.Context(), key, team))
+	must.Get(m.Reconcile(t.Context(), team)).Or(t)
 	if err := m.Client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "team-shop"}, set); apierrors.IsNotFound(err) {
 		set = nil
 	} else if err != nil {
@@ -97,17 +94,13 @@ func TestKeeps(t *testing.T) {
 		t.Errorf("it says %+v", team.Status)
 	}
 	set.Spec.SelectAll, set.Spec.ClusterSelector = false, &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
-	if err := m.Client.Update(t.Context(), set); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Client.Update(t.Context(), set))
 	if _, set = m.reconcile(t, "flux-system"); !set.Spec.SelectAll || m.applied != 2 {
 		t.Errorf("an edit stays: %+v", set.Spec)
 	}
 	status.Summarize(set, status.Summary{Phase: status.Done, Reason: hubv1.SucceededReason, Message: "delivered to 2/2 clusters"}, now)
 	set.Status.Clusters = &hubv1.ClusterCounts{ReadySummary: "2/2"}
-	if err := m.Client.Status().Update(t.Context(), set); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Client.Status().Update(t.Context(), set))
 	if team, _ = m.reconcile(t, "flux-system"); !status.IsTrue(team, hubv1.ReadyCondition) || team.Status.Clusters.ReadySummary != "2/2" {
 		t.Errorf("it says %+v", team.Status)
 	}
@@ -121,9 +114,7 @@ func TestDependsOn(t *testing.T) {
 		t.Fatalf("made %+v", set.Spec)
 	}
 	team.Spec.DependsOn = nil
-	if err := m.Client.Update(t.Context(), team); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Client.Update(t.Context(), team))
 	if _, set = m.reconcile(t, "flux-system"); len(set.Spec.DependsOn) != 0 {
 		t.Errorf("it still waits: %+v", set.Spec.DependsOn)
 	}
@@ -191,9 +182,7 @@ func TestYields(t *testing.T) {
 		var manifests struct {
 			Objects []metav1.PartialObjectMetadata
 		}
-		if err := json.Unmarshal(set.Spec.Addons[0].Manifests.Raw, &manifests); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(set.Spec.Addons[0].Manifests.Raw, &manifests))
 		for _, o := range manifests.Objects {
 			if o.Annotations["helm.sh/resource-policy"] == "keep" {
 				names = append(names, o.Kind+" "+o.Name)
@@ -204,13 +193,9 @@ func TestYields(t *testing.T) {
 	if is := kept(); len(is) > 0 {
 		t.Fatalf("its own namespaces go with it, and it keeps %v", is)
 	}
-	if err := m.Client.Get(t.Context(), client.ObjectKeyFromObject(older), older); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Client.Get(t.Context(), client.ObjectKeyFromObject(older), older))
 	older.Spec.Namespaces[0].Name = "shop-apps"
-	if err := m.Client.Update(t.Context(), older); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Client.Update(t.Context(), older))
 	if is := kept(); !slices.Equal(is, []string{"Namespace shop-apps"}) {
 		t.Errorf("%v stay on the clusters, want the namespace that is the older Team's", is)
 	}
@@ -231,9 +216,7 @@ func TestYieldsThoughNotValid(t *testing.T) {
 		t.Fatalf("made %+v", set)
 	}
 	team.Spec.Namespaces[0].Name = "kube-system"
-	if err := m.Client.Update(t.Context(), team); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Client.Update(t.Context(), team))
 	if err := m.Client.Create(t.Context(), shop(func(o *hubv1.Team) {
 		o.Name, o.CreationTimestamp = "older", metav1.NewTime(now.Add(-time.Hour))
 	})); err != nil {
@@ -266,9 +249,7 @@ func TestLeaves(t *testing.T) {
 		t.Errorf("it says %+v", c)
 	}
 	left.Finalizers = nil
-	if err := m.Client.Update(t.Context(), left); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Client.Update(t.Context(), left))
 	if team, _ := m.reconcile(t, "flux-system"); team != nil {
 		t.Error("the Team stays")
 	}
@@ -293,9 +274,7 @@ func TestForsaken(t *testing.T) {
 	if team, set := m.reconcile(t, "flux-system"); team != nil || set == nil || set.DeletionTimestamp != nil {
 		t.Fatalf("the Team stays: %t; its AddonSet is %+v", team != nil, set)
 	}
-	if err := m.Client.Create(t.Context(), shop(nil)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Client.Create(t.Context(), shop(nil)))
 	if team, set := m.reconcile(t, "flux-system"); set == nil || team.Status.AddonSet != set.Name {
 		t.Errorf("the Team has %+v", team.Status)
 	}

@@ -5,10 +5,11 @@ package tokens
 import (
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandler-hub/chandler/internal/memory"
 )
 
 // A cluster that has given no token is asked again after firstRetry, and then after twice as long each time.
@@ -25,8 +26,7 @@ type place struct {
 
 // failures remembers when which cluster is asked again. A hub that is restarted asks at once.
 type failures struct {
-	mu      sync.Mutex
-	entries map[types.NamespacedName]map[string]failed // by cluster and namespace
+	of memory.Map[types.NamespacedName, map[string]failed] // by cluster and namespace
 }
 
 type failed struct {
@@ -34,11 +34,26 @@ type failed struct {
 	after time.Duration
 }
 
+// at changes what is remembered of a place. A place at which nothing is remembered is forgotten.
+func (f *failures) at(p place, do func(was failed) failed) {
+	f.of.Update(p.cluster, func(all map[string]failed, known bool) (map[string]failed, bool) {
+		if !known {
+			all = map[string]failed{}
+		}
+		if all[p.namespace] = do(all[p.namespace]); all[p.namespace] == (failed{}) {
+			delete(all, p.namespace)
+		}
+		return all, len(all) > 0
+	})
+}
+
 // wait returns after how long a cluster is asked again; 0 if it may be asked now.
-func (f *failures) wait(at place, now time.Time) time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return max(f.entries[at.cluster][at.namespace].again.Sub(now), 0)
+func (f *failures) wait(at place, now time.Time) (wait time.Duration) {
+	f.at(at, func(is failed) failed {
+		wait = max(is.again.Sub(now), 0)
+		return is
+	})
+	return wait
 }
 
 // note notes that a cluster has given no token, and returns after how long it is asked again.
@@ -48,71 +63,44 @@ func (f *failures) note(at place, now time.Time) time.Duration {
 
 // noteUntil is note for a token that the cluster is asked with, and which ends at a time; zero if that is not known. The time between
 // two requests gets shorter as the end comes near, so that a cluster that is well again in time is not lost.
-func (f *failures) noteUntil(at place, now, ends time.Time) time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	after := min(max(2*f.entries[at.cluster][at.namespace].after, firstRetry), lastRetry)
-	if left := ends.Sub(now); left > 0 {
-		after = min(after, max(left/10, firstRetry))
-	}
-	f.put(at, failed{now.Add(after), after})
+func (f *failures) noteUntil(at place, now, ends time.Time) (after time.Duration) {
+	f.at(at, func(was failed) failed {
+		after = min(max(2*was.after, firstRetry), lastRetry)
+		if left := ends.Sub(now); left > 0 {
+			after = min(after, max(left/10, firstRetry))
+		}
+		return failed{now.Add(after), after}
+	})
 	return after
-}
-
-// put is for those who hold the lock.
-func (f *failures) put(at place, is failed) {
-	if f.entries == nil {
-		f.entries = map[types.NamespacedName]map[string]failed{}
-	}
-	if f.entries[at.cluster] == nil {
-		f.entries[at.cluster] = map[string]failed{}
-	}
-	f.entries[at.cluster][at.namespace] = is
 }
 
 // forgive forgets that a cluster has given no token, and not that it has given one.
 func (f *failures) forgive(at place) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.entries[at.cluster][at.namespace].after > 0 {
-		f.drop(at.cluster, func(namespace string, _ failed) bool { return namespace == at.namespace })
-	}
+	f.at(at, func(was failed) failed {
+		if was.after > 0 {
+			return failed{}
+		}
+		return was
+	})
 }
 
 // rest notes that a cluster has given a token, and is not to be asked again for a while, whatever it says of it.
 func (f *failures) rest(at place, now time.Time, after time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.put(at, failed{again: now.Add(after)})
+	f.at(at, func(failed) failed { return failed{again: now.Add(after)} })
 }
 
-func (f *failures) forget(at place) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.drop(at.cluster, func(namespace string, _ failed) bool { return namespace == at.namespace })
-}
+func (f *failures) forget(at place) { f.at(at, func(failed) failed { return failed{} }) }
 
 // retain forgets the namespaces of a cluster that are not among these, and whose time is over: no tenant gets a cluster asked again sooner
 // by taking his deliveries away.
 func (f *failures) retain(cluster types.NamespacedName, namespaces []string, now time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.drop(cluster, func(namespace string, is failed) bool {
-		return !slices.Contains(namespaces, namespace) && !now.Before(is.again)
+	f.of.Update(cluster, func(all map[string]failed, _ bool) (map[string]failed, bool) {
+		maps.DeleteFunc(all, func(namespace string, is failed) bool {
+			return !slices.Contains(namespaces, namespace) && !now.Before(is.again)
+		})
+		return all, len(all) > 0
 	})
 }
 
 // forgetCluster forgets a cluster that is registered no more.
-func (f *failures) forgetCluster(cluster types.NamespacedName) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.entries, cluster)
-}
-
-// drop is for those who hold the lock.
-func (f *failures) drop(cluster types.NamespacedName, which func(namespace string, is failed) bool) {
-	maps.DeleteFunc(f.entries[cluster], which)
-	if len(f.entries[cluster]) == 0 {
-		delete(f.entries, cluster)
-	}
-}
+func (f *failures) forgetCluster(cluster types.NamespacedName) { f.of.Delete(cluster) }

@@ -19,6 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/probe"
 )
 
@@ -35,18 +36,14 @@ func TestFailuresAreForgotten(t *testing.T) {
 		}}
 	look := func(want int, why string) {
 		t.Helper()
-		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: cluster}); err != nil {
-			t.Fatal(err)
-		}
-		if n := len(r.failures.entries); n != want {
+		must.Get(r.Reconcile(t.Context(), reconcile.Request{NamespacedName: cluster})).Or(t)
+		if n := r.failures.of.Len(); n != want {
 			t.Errorf("%d clusters are remembered, want %d: %s", n, want, why)
 		}
 	}
 	remove := func(obj client.Object) {
 		t.Helper()
-		if err := api.Delete(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, api.Delete(t.Context(), obj))
 	}
 	look(1, "it gives no token")
 	remove(m.delivery)
@@ -54,9 +51,7 @@ func TestFailuresAreForgotten(t *testing.T) {
 	clock.Step(firstRetry)
 	look(0, "no delivery is there")
 	m.delivery.ResourceVersion = ""
-	if err := api.Create(t.Context(), m.delivery); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, api.Create(t.Context(), m.delivery))
 	look(1, "it gives no token to another delivery")
 	remove(m.reg)
 	look(0, "somebody has deleted the registration")

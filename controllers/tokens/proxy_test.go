@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -21,10 +20,7 @@ func TestProxyCredentialOfAnOlderHub(t *testing.T) {
 			m := newFixture(t)
 			behind := func(proxy string) {
 				m.admin = strings.Replace(adminConfig, "insecure-skip-tls-verify", `proxy-url: "`+proxy+`", insecure-skip-tls-verify`, 1)
-				config, err := kubeconfig.Parse([]byte(m.admin), rules())
-				if err != nil {
-					t.Fatal(err)
-				}
+				config := parse(t, []byte(m.admin))
 				m.reg.Status.Credential.Fingerprint, m.reg.Status.Credential.TargetFingerprint = config.Fingerprint(), config.TargetFingerprint()
 			}
 			behind(open)

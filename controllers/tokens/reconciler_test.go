@@ -59,10 +59,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	config, err := kubeconfig.Parse([]byte(adminConfig), rules())
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := parse(t, []byte(adminConfig))
 	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name, Labels: map[string]string{"env": "staging"}}}
 	reg.Status.ClusterUID = "c1"
 	reg.Status.Credential = &hubv1.CredentialStatus{SecretName: "admin", Key: "value", Fingerprint: config.Fingerprint(), TargetFingerprint: config.TargetFingerprint()}
@@ -247,10 +244,7 @@ func TestProxyCredential(t *testing.T) {
 	} {
 		m := newFixture(t)
 		m.admin = strings.Replace(adminConfig, "insecure-skip-tls-verify", `proxy-url: "`+proxy+`", insecure-skip-tls-verify`, 1)
-		config, err := kubeconfig.Parse([]byte(m.admin), rules())
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := parse(t, []byte(m.admin))
 		m.reg.Status.Credential.Fingerprint = config.Fingerprint()
 		copied, again, told := m.reconcile(t)
 		if (copied != nil) != want || (len(m.asked) > 0) != want {

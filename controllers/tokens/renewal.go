@@ -26,6 +26,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
+	"github.com/chandler-hub/chandler/internal/pace"
 	"github.com/chandler-hub/chandler/internal/probe"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/token"
@@ -48,7 +49,10 @@ type Renewal struct {
 	Probe Probe
 
 	failures failures
-	askers   askers
+	// asked are the requests to clusters that are under way, by the namespace of their registrations. The controller's queue hands out what
+	// changes in the order in which it came, so a thousand clusters of one namespace that let the hub wait would hold all workers, one after
+	// the other.
+	asked pace.UnderWay
 }
 
 // Probe asks a cluster who it is, as probe.Once does.
@@ -95,13 +99,17 @@ func (r *Renewal) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.Re
 	if wait := r.failures.wait(at, now); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	if !r.askers.enter(reg.Namespace, r.Config.Concurrency) {
+	if !r.asked.Enter(reg.Namespace, func(has, all int) bool { return begins(has, all, r.Config.Concurrency) }) {
 		return ctrl.Result{RequeueAfter: wait.Jitter(turnTime, 4)}, nil
 	}
-	defer r.askers.leave(reg.Namespace)
+	defer r.asked.Leave(reg.Namespace)
 	again, err := r.renew(ctx, reg, at, lifetime)
 	return apply.Retried(ctrl.Result{RequeueAfter: again}, err)
 }
+
+// begins returns whether a namespace may have one more request, if it has some of all that are under way. It may always have one, and never
+// as many as there are free workers: so each further namespace finds some.
+func begins(has, all, workers int) bool { return has == 0 || has < workers-all }
 
 // asksFor returns the lifetime of the tokens that a Secret asks for; false if it asks for none, or goes, or is a kubeconfig copy.
 func asksFor(secret metav1.Object) (lifetime string, ok bool) {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/probe"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/token"
@@ -124,13 +125,9 @@ func TestOwnTokenOfAClusterThatComesBack(t *testing.T) {
 			m.look(t)
 			for _, online := range []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionTrue} {
 				s := &corev1.Secret{}
-				if err := m.api.Get(t.Context(), client.ObjectKeyFromObject(m.secret), s); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, m.api.Get(t.Context(), client.ObjectKeyFromObject(m.secret), s))
 				s.Data = m.secret.Data // the old token is put back
-				if err := m.api.Update(t.Context(), s); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, m.api.Update(t.Context(), s))
 				status.Set(m.reg, hubv1.ReachableCondition, online, "Test", "", m.clock.Now())
 				m.pass(t, time.Second)
 				m.look(t)

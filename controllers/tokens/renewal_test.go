@@ -28,6 +28,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/probe"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -106,11 +107,7 @@ func newRenewable(t *testing.T, change func(*renewable)) *renewable {
 
 func parse(t *testing.T, raw []byte) *kubeconfig.Config {
 	t.Helper()
-	config, err := kubeconfig.Parse(raw, rules())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return config
+	return must.Get(kubeconfig.Parse(raw, rules())).Or(t)
 }
 
 // publish does what the registration controller does with a Secret to which the cluster has answered.
@@ -141,14 +138,9 @@ func (m *renewable) probe(_ context.Context, cfg *kubeconfig.Config, opts probe.
 // look reconciles once, and returns the Secret and after how long the controller looks again.
 func (m *renewable) look(t *testing.T) (*corev1.Secret, time.Duration) {
 	t.Helper()
-	result, err := m.fixture.Reconcile(t.Context(), reconcile.Request{NamespacedName: cluster})
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := must.Get(m.fixture.Reconcile(t.Context(), reconcile.Request{NamespacedName: cluster})).Or(t)
 	s := &corev1.Secret{}
-	if err := m.api.Get(t.Context(), client.ObjectKeyFromObject(m.secret), s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.api.Get(t.Context(), client.ObjectKeyFromObject(m.secret), s))
 	return s, result.RequeueAfter
 }
 
@@ -157,13 +149,9 @@ func (m *renewable) pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	m.clock.SetTime(m.clock.Now().Add(d))
 	s := &corev1.Secret{}
-	if err := m.api.Get(t.Context(), client.ObjectKeyFromObject(m.secret), s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.api.Get(t.Context(), client.ObjectKeyFromObject(m.secret), s))
 	m.publish(t, s)
-	if err := m.api.Status().Update(t.Context(), m.reg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.api.Status().Update(t.Context(), m.reg))
 }
 
 func (m *renewable) events() (out []string) {
@@ -277,13 +265,12 @@ func TestOwnTokenWithoutNotes(t *testing.T) {
 func TestOwnTokenPutBack(t *testing.T) {
 	m := newRenewable(t, nil)
 	m.clock.SetTime(now.Add(tenDays))
-	for range 360 {
+	const every = 30 * time.Second
+	for range int(time.Hour / every) {
 		s, _ := m.look(t)
 		s.Data = m.secret.Data
-		if err := m.api.Update(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
-		m.pass(t, 10*time.Second)
+		must.Do(t, m.api.Update(t.Context(), s))
+		m.pass(t, every)
 	}
 	if most := int(time.Hour/token.Apart) + 1; len(m.asked) > most {
 		t.Errorf("asked %d times within an hour, want at most %d", len(m.asked), most)
@@ -297,13 +284,9 @@ func TestOwnTokenMeanwhile(t *testing.T) {
 	theirs := strings.Replace(registered(jwt(ownAccount, now, now.Add(time.Hour))), "192.0.2.7", "192.0.2.9", 1)
 	m.meanwhile = func(c client.Client) {
 		s := &corev1.Secret{}
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(m.secret), s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Get(t.Context(), client.ObjectKeyFromObject(m.secret), s))
 		s.Data["value"] = []byte(theirs)
-		if err := c.Update(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Update(t.Context(), s))
 	}
 	if after, _ := m.look(t); string(after.Data["value"]) != theirs {
 		t.Errorf("the Secret has\n%s", after.Data["value"])

@@ -4,8 +4,6 @@ package account_test
 
 import (
 	"bytes"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,37 +16,17 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandler-hub/chandler/internal/account"
+	"github.com/chandler-hub/chandler/internal/golden"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
-
 var edge = types.NamespacedName{Namespace: "fleet", Name: "edge1"}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
-	}
-}
 
 func text(t *testing.T, objects ...any) string {
 	t.Helper()
 	var b strings.Builder
 	for _, o := range objects {
-		raw, err := yaml.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(yaml.Marshal(o)).Or(t)
 		b.WriteString("---\n" + string(raw))
 	}
 	return b.String()
@@ -64,9 +42,9 @@ func TestObjects(t *testing.T) {
 		for _, o := range a.Objects("owner-uid") {
 			all = append(all, o.Object)
 		}
-		golden(t, file, text(t, all...))
+		golden.Compare(t, filepath.Join("testdata", file), text(t, all...))
 	}
-	golden(t, "secret.yaml", text(t, account.Of("chandler", "", edge, "view").Secret(map[string]string{"tier": "prod"}, "720h", "c1")))
+	golden.Compare(t, filepath.Join("testdata", "secret.yaml"), text(t, account.Of("chandler", "", edge, "view").Secret(map[string]string{"tier": "prod"}, "720h", "c1")))
 }
 
 // Two hubs, and two registrations, have accounts of their own on one cluster.
@@ -194,10 +172,8 @@ func TestPlan(t *testing.T) {
 		Cluster: []account.Step{{State: account.AsIs, Object: "Namespace x"}, {State: account.Missing, Object: "ClusterRoleBinding x", Note: "to ClusterRole cluster-admin"}},
 		Hub:     []account.Step{{State: account.Differs, Object: "Secret fleet/edge1", Note: "labels and annotations"}}}
 	var b bytes.Buffer
-	if err := p.Print(&b); err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "plan.txt", b.String())
+	must.Do(t, p.Print(&b))
+	golden.Compare(t, filepath.Join("testdata", "plan.txt"), b.String())
 	if p.Nothing() || !(account.Plan{Hub: []account.Step{{State: account.AsIs}}}).Nothing() {
 		t.Error("a plan that changes something is none, or the other way round")
 	}

@@ -15,6 +15,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/apply"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -23,9 +24,7 @@ import (
 func TestDocumented(t *testing.T) {
 	const at = "; runbook: https://docs.example.org/runbooks.md#a-set-does-not-compile"
 	scheme := runtime.NewScheme()
-	if err := hubv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, hubv1.AddToScheme(scheme))
 	for name, message := range map[string]string{"short": "no such field", "long": strings.Repeat("é", 5000)} {
 		t.Run(name, func(t *testing.T) {
 			set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base"}}
@@ -34,9 +33,7 @@ func TestDocumented(t *testing.T) {
 			var versions []string
 			for range 3 {
 				before := &hubv1.AddonSet{}
-				if err := c.Get(context.Background(), client.ObjectKeyFromObject(set), before); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, c.Get(context.Background(), client.ObjectKeyFromObject(set), before))
 				versions = append(versions, before.ResourceVersion)
 				after := before.DeepCopy()
 				said := message
@@ -44,9 +41,7 @@ func TestDocumented(t *testing.T) {
 					said = c.Message // as one who quotes it
 				}
 				status.Summarize(after, status.Summary{Phase: status.Stalled, Reason: hubv1.InvalidSpecReason, Message: said}, time.Unix(1, 0))
-				if err := apply.Status(context.Background(), c, before, after); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, apply.Status(context.Background(), c, before, after))
 				got := status.Find(after, hubv1.StalledCondition).Message
 				if strings.Count(got, at) != 1 || !strings.HasSuffix(got, at) || len([]rune(got)) > status.MaxMessage+len(at) {
 					t.Errorf("it ends with …%s", got[max(0, len(got)-200):])

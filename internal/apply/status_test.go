@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // reported returns a set with long manifests, before and after its status has changed.
@@ -35,10 +36,7 @@ func TestStatusPatch(t *testing.T) {
 		"":       {statusPatch{before: before}, client.MergeFrom(before)},
 		"locked": {statusPatch{before: before, locked: true}, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})},
 	} {
-		ours, err := tc.ours.Data(after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ours := must.Get(tc.ours.Data(after)).Or(t)
 		theirs, err := tc.theirs.Data(after)
 		if err != nil || string(ours) != string(theirs) || tc.ours.Type() != tc.theirs.Type() {
 			t.Errorf("%s: %s (%v), and client.MergeFrom has %s", name, ours, err, theirs)

@@ -5,11 +5,10 @@ package assembly_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -39,9 +38,7 @@ func TestReleases(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(tc.want, assembly.Releases(p, "flux-system", "s-one", tc.live, tc.status)); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, assembly.Releases(p, "flux-system", "s-one", tc.live, tc.status))
 		})
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -126,10 +127,7 @@ func (s *apiServer) reader(t *testing.T) *live.Reader {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	c, err := client.New(&rest.Config{Host: server.URL, QPS: -1}, client.Options{Scheme: hubscheme.New()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.New(&rest.Config{Host: server.URL, QPS: -1}, client.Options{Scheme: hubscheme.New()})).Or(t)
 	return &live.Reader{Client: c, Hub: hubconfig.Shared{
 		HubID: "chandler", PlatformNamespaces: []string{"chandler-system"}, Chart: render.ManifestChart{URL: "http://chandler", Name: "m", Digest: "sha256:0"},
 	}}
@@ -225,9 +223,7 @@ kind: HelmRelease
 metadata: {name: a-objects, namespace: chandler-system, labels: {chandler.dev/cluster-key: `+key+`, chandler.dev/addon: objects}}
 spec: {interval: 10m}`)
 	reg := &hubv1.ClusterRegistration{}
-	if err := yaml.Unmarshal([]byte(registration("a", "tenants")), reg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(registration("a", "tenants")), reg))
 	reg.Spec.OriginRef = &hubv1.OriginReference{Kind: "Secret", Name: "a"}
 	return s, reg
 }
@@ -236,20 +232,13 @@ spec: {interval: 10m}`)
 func explained(t *testing.T, s *apiServer, reg *hubv1.ClusterRegistration) string {
 	t.Helper()
 	var out bytes.Buffer
-	in, err := clusterreader.Read(t.Context(), s.reader(t), reg, "", time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := explain.Cluster(in).Print(&out); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(clusterreader.Read(t.Context(), s.reader(t), reg, "", time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))).Or(t)
+	must.Do(t, explain.Cluster(in).Print(&out))
 	r, err := explain.Addon(in, "objects")
 	if err != nil {
 		return out.String() + err.Error()
 	}
-	if err := r.Print(&out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Print(&out))
 	return out.String()
 }
 
@@ -284,10 +273,7 @@ func TestReadAnotherHubs(t *testing.T) {
 	s, reg := fleet(t)
 	r := s.reader(t)
 	r.Hub.HubID = "another"
-	in, err := clusterreader.Read(t.Context(), r, reg, "", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(clusterreader.Read(t.Context(), r, reg, "", time.Now())).Or(t)
 	holds(t, strings.Join(in.Notes, "\n"), `are those of a hub with another id than "another"`)
 }
 

@@ -14,6 +14,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 var platform = fluxspec.Author{Namespace: "flux-system", Platform: true}
@@ -26,9 +27,7 @@ func addons(t *testing.T, text string) []hubv1.Addon {
 		"$KS", "sourceRef: {kind: GitRepository, name: fleet}",
 	).Replace(text)
 	var out []hubv1.Addon
-	if err := yaml.UnmarshalStrict([]byte(text), &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte(text), &out))
 	return out
 }
 
@@ -45,10 +44,7 @@ func TestCompile(t *testing.T) {
 - {name: crds, helmRelease: {$CHART}, deletionPolicy: Orphan}
 - {name: web, helmRelease: {$CHART, values: {replicas: 2, none: null}}, dependsOn: [{name: crds}], deletionPolicy: Delete}
 `)
-	got, err := compileAddons(in, platform)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(compileAddons(in, platform)).Or(t)
 	chart := func() map[string]any {
 		return map[string]any{"spec": map[string]any{"chart": "podinfo", "sourceRef": map[string]any{"kind": "HelmRepository", "name": "podinfo"}}}
 	}
@@ -57,9 +53,7 @@ func TestCompile(t *testing.T) {
 		{Name: "crds", Kind: "HelmRelease", Orphan: true, Body: map[string]any{"chart": chart()}},
 		{Name: "web", Kind: "HelmRelease", DependsOn: []hubv1.AddonReference{{Name: "crds"}}, Body: map[string]any{"chart": chart(), "values": map[string]any{"replicas": int64(2), "none": nil}}},
 	}}
-	if d := cmp.Diff(want, got, exported); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	must.Equal(t, want, got, exported)
 }
 
 func TestCompileRefuses(t *testing.T) {
@@ -165,9 +159,7 @@ func TestCompileRefuses(t *testing.T) {
 			for i := range errs {
 				lines[i] = errs[i].Error()
 			}
-			if d := cmp.Diff(tc.want, lines); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, lines)
 			if d := cmp.Diff(strings.Join(tc.want, "; "), err.Error()); d != "" {
 				t.Errorf("all of them: -want +got:\n%s", d)
 			}

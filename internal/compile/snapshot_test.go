@@ -13,6 +13,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 const setForSnapshot = `
@@ -85,26 +86,13 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	}
 	got := revision.Addons
 	plain := func(in []hubv1.Addon) (out any) {
-		text, err := yaml.Marshal(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := yaml.Unmarshal(text, &out); err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(yaml.Marshal(in)).Or(t)
+		must.Do(t, yaml.Unmarshal(text, &out))
 		return out
 	}
-	if d := cmp.Diff(plain(want), plain(got)); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
-	a, err := compileAddons(want, platform)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := compileAddons(got, platform)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Equal(t, plain(want), plain(got))
+	a := must.Get(compileAddons(want, platform)).Or(t)
+	b := must.Get(compileAddons(got, platform)).Or(t)
 	if d := cmp.Diff(a, b, exported); d != "" {
 		t.Errorf("a revision compiles to another program than its set: -set +revision:\n%s", d)
 	}
@@ -124,14 +112,8 @@ func TestSnapshotKeepsNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := revision.Addons
-	want, err := compileAddons(in, platform)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := compileAddons(got, platform)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(compileAddons(in, platform)).Or(t)
+	p := must.Get(compileAddons(got, platform)).Or(t)
 	if d := cmp.Diff(want, p, exported); d != "" {
 		t.Errorf("a revision compiles to other numbers than its set: -set +revision:\n%s", d)
 	}

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 func ofDevTeam(change func(*fluxspec.TeamRules)) compile.Author {
@@ -183,9 +183,7 @@ func TestTeamOn(t *testing.T) {
 	}
 	on := p.TeamOn(&expression.Cluster{Name: "prod1", Annotations: map[string]string{"a": "<< not a name >>"}})
 	want := []string{"apps", "prod1-db", "", "<< vars.x >>-x", "<< origin.metadata.name >>", ""}
-	if d := cmp.Diff(want, on.Namespaces); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	must.Equal(t, want, on.Namespaces)
 	if on.Name != "dev-team" || author.Team.Namespaces[1] != "<< cluster.name >>-db" {
 		t.Error("the Team's own rules have changed")
 	}

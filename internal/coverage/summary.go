@@ -103,7 +103,7 @@ func (f *Fleet) summary(set *hubv1.AddonSet, invalid error) status.Summary {
 		reason = hubv1.AddonsLostReason
 	}
 	return status.Summary{Phase: status.Done, Reason: reason,
-		Message: fmt.Sprintf("delivered to %s clusters%s", f.Counts.UpdatedSummary, f.notes())}
+		Message: status.DeliveredTo(f.Counts.UpdatedSummary) + f.notes()}
 }
 
 // goesBack returns whether clusters have, or get, an older revision than the set has.

@@ -5,7 +5,6 @@ package crdschema_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/crdschema"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // TestWhatIsTakenCanBeRead: the API server takes times by format that Go does not read. One object that the hub cannot read is a list that it
@@ -66,10 +66,7 @@ func TestTimesHaveARule(t *testing.T) {
 	}
 	found := 0
 	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Read(t, file)
 		var crd struct {
 			Spec struct {
 				Versions []struct {
@@ -79,9 +76,7 @@ func TestTimesHaveARule(t *testing.T) {
 				}
 			}
 		}
-		if err := yaml.Unmarshal(raw, &crd); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal(raw, &crd))
 		var look func(path string, v any)
 		look = func(path string, v any) {
 			schema, _ := v.(map[string]any)

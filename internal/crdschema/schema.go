@@ -24,6 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	apiservercel "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
+
+	"github.com/chandler-hub/chandler/internal/memory"
 )
 
 // Schema is that of one version of a CRD.
@@ -36,7 +38,7 @@ type Schema struct {
 	cel func() *cel.Validator
 	// pointed is true if a rule of the schema reports another field than that which it stands at.
 	pointed bool
-	passed  keys
+	passed  memory.Recent[string, struct{}]
 }
 
 func (s *Schema) read(props *apiextensionsv1.JSONSchemaProps, namespaced bool) error {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/chandler-hub/chandler/internal/diff"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
@@ -43,11 +44,7 @@ func large(t testing.TB, clusters, addons int, version string) *preview.Fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := preview.NewFleet(objects, origin.Policy{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return must.Get(preview.NewFleet(objects, origin.Policy{})).Or(t)
 }
 
 // BenchmarkFleet compares 5,000 clusters with ten add-ons each, all of which change. It reports the memory that is in use at the end, with

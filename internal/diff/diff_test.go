@@ -4,7 +4,6 @@ package diff_test
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,14 +14,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chandler-hub/chandler/internal/diff"
+	"github.com/chandler-hub/chandler/internal/golden"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/manifestchart"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
 	"github.com/chandler-hub/chandler/internal/render"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 var now = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
@@ -53,11 +52,7 @@ func fleet(t testing.TB, files ...string) *preview.Fleet {
 		}
 		objects = append(objects, found...)
 	}
-	f, err := preview.NewFleet(objects, origin.Policy{SecretNamespaces: []string{"flux-system"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return must.Get(preview.NewFleet(objects, origin.Policy{SecretNamespaces: []string{"flux-system"}})).Or(t)
 }
 
 func computed(t testing.TB, dir string) *diff.Result {
@@ -106,26 +101,10 @@ func TestGolden(t *testing.T) {
 			}
 			for name, text := range got {
 				if file := filepath.Join(dir, name); name == "want.txt" || slices.Contains(whole, filepath.Base(dir)) {
-					golden(t, file, text)
+					golden.Compare(t, file, text)
 				}
 			}
 		})
-	}
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s: -want +got, and go test -update writes it:\n%s", file, d)
 	}
 }
 
@@ -144,14 +123,10 @@ func TestNothingSecret(t *testing.T) {
 func TestMarkdownFits(t *testing.T) {
 	r := computed(t, "testdata/removed")
 	whole := &strings.Builder{}
-	if err := diff.Markdown(whole, r, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, diff.Markdown(whole, r, 0))
 	for _, most := range []int{whole.Len(), 4000, 3000, 600, 50} {
 		b := &strings.Builder{}
-		if err := diff.Markdown(b, r, most); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, diff.Markdown(b, r, most))
 		got := b.String()
 		if len(got) > most || !strings.HasPrefix(got, diff.Mark[:min(20, most)]) {
 			t.Errorf("%d bytes of at most %d:\n%s", len(got), most, got)
@@ -187,9 +162,7 @@ func TestLongLines(t *testing.T) {
 	}
 	for _, most := range []int{6000, 2000, 1000} {
 		b := &strings.Builder{}
-		if err := diff.Markdown(b, r, most); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, diff.Markdown(b, r, most))
 		got := b.String()
 		if len(got) > most || most > 2000 && !strings.Contains(got, "the second") || !(strings.Contains(got, "cluster b") && strings.Contains(got, "cluster c")) && !strings.Contains(got, "more section") && !strings.Contains(got, "sections") {
 			t.Errorf("at most %d bytes:\n%s", most, got)
@@ -200,9 +173,7 @@ func TestLongLines(t *testing.T) {
 // TestProse: quotes stay quotes, and nothing is struck out or becomes a link.
 func TestProse(t *testing.T) {
 	b := &strings.Builder{}
-	if err := diff.Markdown(b, &diff.Result{Warnings: []string{`"a" ~~b~~ c\*d https://example.com www.example.com #1`}}, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, diff.Markdown(b, &diff.Result{Warnings: []string{`"a" ~~b~~ c\*d https://example.com www.example.com #1`}}, 0))
 	want := "- &#34;a&#34; \\~\\~b\\~\\~ c\\\\\\*d https:\u200b//example.com www\u200b.example.com \\#1\n"
 	if !strings.Contains(b.String(), want) {
 		t.Errorf("want %q in %q", want, b.String())
@@ -213,9 +184,7 @@ func TestProse(t *testing.T) {
 func TestColoured(t *testing.T) {
 	evil := "a\x1b[2Jb"
 	b := &strings.Builder{}
-	if err := diff.Text(b, &diff.Result{From: evil, To: evil, Notes: []string{evil}}, diff.TextOptions{Colour: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, diff.Text(b, &diff.Result{From: evil, To: evil, Notes: []string{evil}}, diff.TextOptions{Colour: true}))
 	if strings.Contains(b.String(), "\x1b[2J") {
 		t.Errorf("%q clears the terminal", b.String())
 	}

@@ -3,20 +3,17 @@
 package diff_test
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/test/jsonschema"
 )
 
 // schema returns what holds a text to docs/diff.schema.json, which says of each field that there is no other.
 func schema(t *testing.T) func(text string) error {
 	t.Helper()
-	raw, err := os.ReadFile("../../docs/diff.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, "../../docs/diff.schema.json")
 	return jsonschema.Checker(t, raw)
 }
 

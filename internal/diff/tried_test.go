@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chandler-hub/chandler/internal/diff"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
@@ -48,11 +49,7 @@ spec:
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := preview.NewFleet(found, origin.Policy{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f
+		return must.Get(preview.NewFleet(found, origin.Policy{})).Or(t)
 	}
 	return diff.Compute(&diff.Input{Before: side("one"), After: side("two"), Options: options(), From: "a", To: "b"})
 }
@@ -112,15 +109,9 @@ func TestTried(t *testing.T) {
 	}
 	r.Try(one)
 	var text, md, raw bytes.Buffer
-	if err := diff.Text(&text, r, diff.TextOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := diff.Markdown(&md, r, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := diff.JSON(&raw, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, diff.Text(&text, r, diff.TextOptions{}))
+	must.Do(t, diff.Markdown(&md, r, 0))
+	must.Do(t, diff.JSON(&raw, r))
 	_, said, _ := strings.Cut(text.String(), "\nTried on")
 	want := ` cluster fleet/c2, for 3 clusters (region=eu): 2 REFUSED, 2 changed, 4 unchanged
   ! REFUSED Secret shop/a (web, flux-system/base): Invalid (the words of the API server are not shown: they may have what a Secret holds)
@@ -145,9 +136,7 @@ func TestTried(t *testing.T) {
 		t.Errorf("the JSON has it %d times:\n%s", n, raw.String())
 	}
 	var v any
-	if err := json.Unmarshal(raw.Bytes(), &v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(raw.Bytes(), &v))
 	if err := schema(t)(raw.String()); err != nil {
 		t.Error(err)
 	}

@@ -3,10 +3,11 @@
 package doctor_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // found are the codes that the tests above find.
@@ -24,10 +25,7 @@ func found() map[string]bool {
 
 // TestDocumented: docs/doctor.md has a row for every code that the tests above find, and no others.
 func TestDocumented(t *testing.T) {
-	raw, err := os.ReadFile("../../docs/doctor.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, "../../docs/doctor.md")
 	all := found()
 	for code := range all {
 		if !strings.Contains(string(raw), "| `"+code+"` |") {
@@ -51,10 +49,7 @@ func TestMadeForReal(t *testing.T) {
 	}
 	var tests strings.Builder
 	for _, f := range files {
-		raw, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Read(t, f)
 		tests.Write(raw)
 	}
 	for code := range found() {

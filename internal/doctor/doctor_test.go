@@ -3,15 +3,12 @@
 package doctor_test
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -19,9 +16,9 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/doctor"
+	"github.com/chandler-hub/chandler/internal/golden"
+	"github.com/chandler-hub/chandler/internal/must"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 var now = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
@@ -358,22 +355,8 @@ func TestPage(t *testing.T) {
 			}
 		}
 		var b strings.Builder
-		if err := doctor.Examine(f).Page(false).Flush(&b); err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join("testdata", name+".txt")
-		if *update {
-			if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := gocmp.Diff(string(want), b.String()); d != "" {
-			t.Errorf("%s:\n%s", name, d)
-		}
+		must.Do(t, doctor.Examine(f).Page(false).Flush(&b))
+		golden.Compare(t, filepath.Join("testdata", name+".txt"), b.String())
 	}
 }
 

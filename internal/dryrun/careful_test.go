@@ -17,12 +17,13 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/diff"
 	"github.com/chandler-hub/chandler/internal/dryrun"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
-// TestExtension: an API server of an extension that does not say that it knows dryRun would write, and is not asked. Nothing that the client
+// extension: an API server of an extension that does not say that it knows dryRun would write, and is not asked. Nothing that the client
 // is told to do is done.
-func TestExtension(t *testing.T) {
-	admin, c := connect(t, "")
+func (s *apiServer) extension(t *testing.T) {
+	admin, c := s.admin, s.connect(t, "")
 	var mu sync.Mutex
 	var writes []string
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,19 +43,14 @@ func TestExtension(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	at, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(url.Parse(server.URL)).Or(t)
 	text := strings.NewReplacer("$HOST", at.Hostname(), "$PORT", at.Port()).Replace(`
 {apiVersion: v1, kind: Service, metadata: {name: extension, namespace: default}, spec: {type: ExternalName, externalName: localhost}}
 ---
 {apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.extension.example.org}, spec: {group: extension.example.org, version: v1, insecureSkipTLSVerify: true, groupPriorityMinimum: 1000, versionPriority: 10, service: {name: extension, namespace: default, port: $PORT}}}
 `)
 	for _, u := range objects(t, text) {
-		if err := admin.Create(t.Context(), u); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, admin.Create(t.Context(), u))
 	}
 	thing := objects(t, "{apiVersion: extension.example.org/v1, kind: Thing, metadata: {name: a, namespace: default}}")
 	var got []diff.TriedObject

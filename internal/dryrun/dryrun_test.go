@@ -20,6 +20,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/diff"
 	"github.com/chandler-hub/chandler/internal/dryrun"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
@@ -28,9 +29,7 @@ func objects(t *testing.T, text string) (out []*unstructured.Unstructured) {
 	t.Helper()
 	for _, doc := range strings.Split(text, "\n---\n") {
 		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(doc), &u.Object); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal([]byte(doc), &u.Object))
 		if u.Object != nil {
 			out = append(out, u)
 		}
@@ -108,43 +107,48 @@ const wanted = `
 {apiVersion: batch/v1, kind: Job, metadata: {name: hook, namespace: shop, annotations: {helm.sh/hook: pre-upgrade}}}
 `
 
-// connect starts an API server, with objects that kustomize-controller has applied.
-func connect(t *testing.T, user string) (admin, as client.Client) {
-	t.Helper()
+// TestAPIServer has a real API server try what changes. One serves all of its tests; the extension of the last one outlives that test.
+func TestAPIServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs the parts that `make tools` builds")
 	}
-	c, err := localfleet.StartCluster(t.Context(), localfleet.ClusterOptions{Name: "workload", Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(localfleet.StartCluster(t.Context(), localfleet.ClusterOptions{Name: "workload", Dir: t.TempDir()})).Or(t)
 	t.Cleanup(func() { _ = c.Stop() })
+	s := &apiServer{admin: c.Client}
 	raw, err := c.Kubeconfig("kubernetes-admin", "system:masters")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := kubeconfig.Parse(raw, account.Lenient())
-	if err != nil {
+	if s.config, err = kubeconfig.Parse(raw, account.Lenient()); err != nil {
 		t.Fatal(err)
 	}
 	system := &corev1.Namespace{}
-	if err := c.Client.Get(t.Context(), types.NamespacedName{Name: "kube-system"}, system); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := dryrun.Connect(t.Context(), cfg, "", "another"); err == nil || !strings.Contains(err.Error(), "another cluster answers") {
+	must.Do(t, c.Client.Get(t.Context(), types.NamespacedName{Name: "kube-system"}, system))
+	s.uid = string(system.UID)
+	if _, err := dryrun.Connect(t.Context(), s.config, "", "another"); err == nil || !strings.Contains(err.Error(), "another cluster answers") {
 		t.Errorf("another cluster is asked: %v", err)
 	}
-	as, err = dryrun.Connect(t.Context(), cfg, user, string(system.UID))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c.Client, as
+	t.Run("Run", s.run)
+	t.Run("Rights", s.rights)
+	t.Run("Extension", s.extension)
 }
 
-// TestRun has a real API server try what changes.
-func TestRun(t *testing.T) {
-	admin, c := connect(t, "")
-	ctx := t.Context()
+// apiServer is one that runs, with the admin's client, and its cluster's UID.
+type apiServer struct {
+	admin  client.Client
+	config *kubeconfig.Config
+	uid    string
+}
+
+// connect returns a client that has everything tried as a user.
+func (s *apiServer) connect(t *testing.T, user string) client.Client {
+	t.Helper()
+	return must.Get(dryrun.Connect(t.Context(), s.config, user, s.uid)).Or(t)
+}
+
+// run: what becomes of each object, and why.
+func (s *apiServer) run(t *testing.T) {
+	admin, c, ctx := s.admin, s.connect(t, ""), t.Context()
 	for _, u := range append(objects(t, there), objects(t, policy)...) {
 		if err := admin.Patch(ctx, u, client.Apply, client.FieldOwner(dryrun.KustomizeManager)); err != nil { //nolint:staticcheck // as Flux does
 			t.Fatal(err)
@@ -197,9 +201,9 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRights: Flux's own rights count.
-func TestRights(t *testing.T) {
-	_, c := connect(t, "system:serviceaccount:team:deployer")
+// rights: Flux's own rights count.
+func (s *apiServer) rights(t *testing.T) {
+	c := s.connect(t, "system:serviceaccount:team:deployer")
 	got, _ := dryrun.Run(t.Context(), []dryrun.Part{{Client: c, Manager: dryrun.HelmManager, Namespace: "default",
 		Wanted: objects(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"), Old: objects(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}")}}, dryrun.Limits{})
 	for name, want := range map[string]diff.Outcome{"ConfigMap default/a": diff.TriedRefused, "ConfigMap default/b": diff.TriedUnknown} {

@@ -4,8 +4,6 @@ package explain_test
 
 import (
 	"bytes"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,12 +22,12 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/explain"
+	"github.com/chandler-hub/chandler/internal/golden"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // newest stands in a file for the revision of a set as the file has it, and frozen for that of an older hub.
 const newest, frozen = "newest", "frozen"
@@ -37,10 +35,7 @@ const newest, frozen = "newest", "frozen"
 // load reads the objects of a hub from one file.
 func load(t *testing.T, file string) *explain.Input {
 	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, file)
 	in := &explain.Input{
 		Shared: hubconfig.Shared{
 			HubID: "chandler", PlatformNamespaces: []string{"chandler-system"},
@@ -140,18 +135,14 @@ func run(t *testing.T, in *explain.Input, addon string) string {
 	t.Helper()
 	var out bytes.Buffer
 	if addon == "" {
-		if err := explain.Cluster(in).Print(&out); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, explain.Cluster(in).Print(&out))
 		return out.String()
 	}
 	r, err := explain.Addon(in, addon)
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
-	if err := r.Print(&out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Print(&out))
 	return out.String()
 }
 
@@ -163,10 +154,7 @@ func TestGolden(t *testing.T) {
 	}
 	for _, dir := range dirs {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
-			args, err := os.ReadFile(filepath.Join(dir, "args.txt"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			args := must.Read(t, filepath.Join(dir, "args.txt"))
 			var got strings.Builder
 			for _, line := range strings.Split(strings.TrimSpace(string(args)), "\n") {
 				_, addon, _ := strings.Cut(line, " ")
@@ -176,19 +164,7 @@ func TestGolden(t *testing.T) {
 				}
 				got.WriteString("$ chandler explain " + line + "\n" + text + "\n")
 			}
-			file := filepath.Join(dir, "want.txt")
-			if *update {
-				if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(string(want), got.String()); d != "" {
-				t.Errorf("%s: -want +got, and go test -update writes it:\n%s", file, d)
-			}
+			golden.Compare(t, filepath.Join(dir, "want.txt"), got.String())
 		})
 	}
 }
@@ -230,10 +206,7 @@ func TestAllWithinReach(t *testing.T) {
 		for i := range in.Deliveries {
 			in.Deliveries[i].Namespace = namespace
 		}
-		r, err := explain.Addon(in, "crds")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(explain.Addon(in, "crds")).Or(t)
 		var out strings.Builder
 		want = "AddonSet " + namespace + "/base, which selects all clusters of " + want + ", delivers it."
 		if err := r.Print(&out); err != nil || !strings.Contains(out.String(), want) {

@@ -5,7 +5,6 @@ package expression
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,16 +13,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chandler-hub/chandler/internal/expression/meter"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // TestEveryFunctionIsPriced: of each function of the cel-go that is installed somebody has thought about what it costs, with each type of
 // arguments that it takes. testdata/functions.txt has what they thought of. A function, or an overload, that is new fails here: give it
 // a rule, or put it into reading, and write it into the file.
 func TestEveryFunctionIsPriced(t *testing.T) {
-	l, err := getLanguage()
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(getLanguage()).Or(t)
 	var got strings.Builder
 	all := l.env.Functions()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -37,10 +34,7 @@ func TestEveryFunctionIsPriced(t *testing.T) {
 		slices.Sort(overloads)
 		fmt.Fprintln(&got, name, strings.Join(overloads, " "))
 	}
-	want, err := os.ReadFile("testdata/functions.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Read(t, "testdata/functions.txt")
 	if d := cmp.Diff(string(want), got.String()); d != "" {
 		t.Errorf("-known +installed:\n%s", d)
 	}
@@ -53,14 +47,8 @@ func TestEveryFunctionIsPriced(t *testing.T) {
 
 // TestUnpricedFunctionsAreRefused: a function that nobody has priced does not run, whatever library brings it.
 func TestUnpricedFunctionsAreRefused(t *testing.T) {
-	l, err := getLanguage()
-	if err != nil {
-		t.Fatal(err)
-	}
-	env, err := l.env.Extend(cel.Function("surprise", cel.Overload("surprise_int", []*cel.Type{cel.IntType}, cel.IntType)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(getLanguage()).Or(t)
+	env := must.Get(l.env.Extend(cel.Function("surprise", cel.Overload("surprise_int", []*cel.Type{cel.IntType}, cel.IntType)))).Or(t)
 	checked, issues := env.Compile("1 + surprise(2)")
 	if issues.Err() != nil {
 		t.Fatal(issues.Err())

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"sync"
 	"testing"
+
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 type (
@@ -219,16 +221,18 @@ func TestEvalErrors(t *testing.T) {
 	}
 }
 
+func compiled(t *testing.T, text string) *Template {
+	t.Helper()
+	return must.Get(Compile(text)).Or(t)
+}
+
 func TestNothingKnown(t *testing.T) {
 	for text, want := range map[string]string{
 		"<< cluster.name >>": "no cluster is known here; it reads cluster.name",
 		"<< vars.x >>":       `vars has no "x"`,
 		"<< origin.x >>":     `origin has no "x"`,
 	} {
-		template, err := Compile(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		template := compiled(t, text)
 		if _, err := template.Eval(Input{}); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", text, err, want)
 		}
@@ -238,10 +242,7 @@ func TestNothingKnown(t *testing.T) {
 // A result is the caller's: what is done to it does not reach the input, nor another result.
 func TestResultsAreCopies(t *testing.T) {
 	for _, text := range []string{"<< vars.deep >>", "<< vars.deep.a.b >>", "<< vars >>", "<< cluster.labels >>", "<< [vars.zones, vars.zones] >>", "<< cluster >>"} {
-		template, err := Compile(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		template := compiled(t, text)
 		in := fixed()
 		first, _ := template.Eval(in)
 		second, _ := template.Eval(in)
@@ -272,10 +273,7 @@ func spoil(v any) {
 }
 
 func TestConcurrentUse(t *testing.T) {
-	template, err := Compile("<< vars.zones.map(z, z + cluster.name).join('') >> << 'x1'.matches('[0-9]') >> << cel.bind(a, [], a + [1]).size() >>")
-	if err != nil {
-		t.Fatal(err)
-	}
+	template := compiled(t, "<< vars.zones.map(z, z + cluster.name).join('') >> << 'x1'.matches('[0-9]') >> << cel.bind(a, [], a + [1]).size() >>")
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {

@@ -70,10 +70,7 @@ func TestNoNodes(t *testing.T) {
 		"<< cluster.?nodes >>":            int64(0),
 		"<< has(cluster.provider) >>":     false,
 	} {
-		template, err := Compile(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		template := compiled(t, text)
 		if got, err := template.Eval(Input{Cluster: &Cluster{Name: "c1"}}); err != nil || got != want {
 			t.Errorf("%s gives %v, want %v; %v", text, got, want, err)
 		}

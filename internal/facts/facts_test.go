@@ -15,6 +15,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/facts"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
@@ -25,9 +26,7 @@ func read[T any](t *testing.T, text string) *T {
 	if text == "" {
 		return nil
 	}
-	if err := yaml.UnmarshalStrict([]byte(text), out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte(text), out))
 	return out
 }
 
@@ -36,14 +35,9 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	if text == "" {
 		return nil
 	}
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(yaml.YAMLToJSON([]byte(text))).Or(t)
 	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(raw); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, u.UnmarshalJSON(raw))
 	return u
 }
 
@@ -90,9 +84,7 @@ spec: {controlPlaneEndpoint: {host: api.example.org, port: 443}, clusterNetwork:
 		t.Run(name, func(t *testing.T) {
 			reg := read[hubv1.ClusterRegistration](t, strings.NewReplacer("$GROUP", `"`+tc.group+`"`, "$KIND", tc.kind).Replace(registration))
 			obj := object(t, tc.origin)
-			if d := cmp.Diff(tc.want, facts.Cluster(reg, obj)); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, facts.Cluster(reg, obj))
 		})
 	}
 }
@@ -120,9 +112,7 @@ func TestUnknown(t *testing.T) {
 			for fact, lack := range facts.Cluster(read[hubv1.ClusterRegistration](t, tc.reg), object(t, tc.origin)).Unknown {
 				got[fact] = lack.Why
 			}
-			if d := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, got, cmpopts.EquateEmpty())
 		})
 	}
 }
@@ -161,10 +151,7 @@ data: {value: aHVudGVyMg==}
 stringData: {value: hunter2}
 spec: {value: hunter2}
 `))
-	raw, err := yaml.Marshal(got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(yaml.Marshal(got)).Or(t)
 	if strings.Contains(string(raw), "hunter2") || strings.Contains(string(raw), "aHVudGVyMg") {
 		t.Errorf("it holds what is secret:\n%s", raw)
 	}
@@ -183,9 +170,7 @@ func TestVariables(t *testing.T) {
 		{Name: facts.AnnotationLayer, Values: map[string]any{"a": int64(1), "d": nil}},
 		{Name: facts.RegistrationLayer, Values: map[string]any{"a": int64(9007199254740993), "b": map[string]any{"c": []any{"x"}}}},
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	must.Equal(t, want, got)
 	for _, bad := range []string{"[1]", "{", "text"} {
 		obj := object(t, "kind: Cluster\nmetadata: {name: c}")
 		obj.SetAnnotations(map[string]string{hubv1.VariablesAnnotation: bad})

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/chandler-hub/chandler/internal/fetch"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
 
@@ -35,9 +36,7 @@ func archived(t *testing.T, files map[string]string) []byte {
 		if w.WriteHeader(head) != nil {
 			t.Fatal("no header")
 		}
-		if _, err := w.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Write([]byte(text))).Or(t)
 	}
 	if w.Close() != nil || zip.Close() != nil {
 		t.Fatal("not closed")
@@ -224,18 +223,13 @@ func TestOCI(t *testing.T) {
 
 // TestGit: a branch, a tag, and a commit.
 func TestGit(t *testing.T) {
-	s, err := localfleet.NewGitServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(localfleet.NewGitServer()).Or(t)
 	t.Cleanup(func() { _ = s.Close() })
 	first, err := s.Commit("fleet", map[string]string{"policies/a.yaml": "one", "docs/a.md": "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Commit("fleet", map[string]string{"policies/a.yaml": "two", "docs/a.md": "x"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Commit("fleet", map[string]string{"policies/a.yaml": "two", "docs/a.md": "x"})).Or(t)
 	for want, spec := range map[string]map[string]any{
 		"docs/a.md=x policies/a.yaml=two": {"ref": map[string]any{"branch": "main"}},
 		"docs/a.md=x policies/a.yaml=one": {"ref": map[string]any{"branch": "main", "commit": first}},
@@ -287,10 +281,7 @@ func TestCredentialsInTheClear(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	host := strings.TrimPrefix(s.URL, "http://")
-	auth, err := fetch.ParseAuth([]byte(`{"auths": {"` + host + `": {"username": "me", "password": "hunter2"}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	auth := must.Get(fetch.ParseAuth([]byte(`{"auths": {"` + host + `": {"username": "me", "password": "hunter2"}}}`))).Or(t)
 	for _, r := range []*fetch.Request{
 		{Kind: "HelmRepository", Spec: map[string]any{"url": s.URL}, Chart: "web", Auth: auth},
 		{Kind: "GitRepository", Spec: map[string]any{"url": s.URL}, Auth: auth},
@@ -306,28 +297,18 @@ func TestCredentialsInTheClear(t *testing.T) {
 func TestCopy(t *testing.T) {
 	from, into := t.TempDir(), filepath.Join(t.TempDir(), "content")
 	for name, text := range map[string]string{"a/b.yaml": "b", "c.txt": "c", ".git/config": "hunter2", "sub/.git": "gitdir: elsewhere", "d.yaml": "d"} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(from, name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(from, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(from, name)), 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(from, name), []byte(text), 0o600))
 	}
 	for name, to := range map[string]string{"in.yaml": ".git/config", "out.yaml": "/etc/hostname", "dir": ".git"} {
-		if err := os.Symlink(to, filepath.Join(from, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, filepath.Join(from, name)))
 	}
 	ignore := "*.txt\n!.git/\n!.git/**"
-	if err := fetch.Copy(from, into, &ignore); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, fetch.Copy(from, into, &ignore))
 	if got := strings.Join(files(t, into), " "); got != "a/b.yaml=b d.yaml=d" {
 		t.Errorf("it has taken %s", got)
 	}
-	if err := os.WriteFile(filepath.Join(from, "Chart.yaml"), []byte("name: a"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(from, "Chart.yaml"), []byte("name: a"), 0o600))
 	chart, err := fetch.ReadChart(from)
 	for _, f := range chart {
 		if err != nil || strings.Contains(string(f.Data), "hunter2") {

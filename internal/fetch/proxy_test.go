@@ -70,7 +70,9 @@ func TestProxy(t *testing.T) {
 		"http://s3.0x.example.org":            {[]string{"GET s3.0x.example.org", "GET s3.0x.example.org"}, "fetched true"},
 	} {
 		t.Run(url, func(t *testing.T) {
+			mu.Lock()
 			asked = nil
+			mu.Unlock()
 			cmd := exec.Command(os.Args[0], "-test.run=^TestProxied$")
 			cmd.Env = append(os.Environ(), proxied+"="+url, "HTTP_PROXY="+proxy.URL, "HTTPS_PROXY="+proxy.URL, "http_proxy=", "https_proxy=", "NO_PROXY=", "no_proxy=")
 			out, err := cmd.CombinedOutput()

@@ -5,10 +5,10 @@ package fluxspec_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 func body(t *testing.T, text string) map[string]any {
@@ -64,9 +64,7 @@ func TestCheck(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := fluxspec.Check(tc.kind, body(t, tc.body), tc.author)
-			if d := cmp.Diff(tc.want, got); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, got)
 		})
 	}
 }
@@ -97,9 +95,7 @@ func TestDefault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := body(t, tc.body)
 			fluxspec.Default(tc.kind, got, "web", nil)
-			if d := cmp.Diff(body(t, tc.want), got); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, body(t, tc.want), got)
 		})
 	}
 }

@@ -3,13 +3,13 @@
 package fluxspec_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // TestIgnored is the table of what an API server lets pass, and Flux, Helm or kustomize then ignore, or fail for with words that name no
@@ -24,10 +24,7 @@ func TestIgnored(t *testing.T) {
 		return "{chart: {spec: {chart: ./c, version: " + v + ", sourceRef: {kind: " + kind + ", name: r}}}}"
 	}
 	substitute := func(s string) string { return "{" + folder + "postBuild: {substitute: {" + s + "}}}" }
-	raw, err := os.ReadFile("../../docs/addonsets.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, "../../docs/addonsets.md")
 	const noObject = "and must be an object: Flux ignores anything else, and the chart runs with its defaults; "
 	for name, tc := range map[string]struct{ kind, body, want, doc string }{
 		// helm-controller api/v2 GetValues drops the error of a value that is no object.
@@ -81,9 +78,7 @@ func TestIgnored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var spec map[string]any
-			if err := yaml.Unmarshal([]byte(tc.body), &spec); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, yaml.Unmarshal([]byte(tc.body), &spec))
 			author := fluxspec.Author{Namespace: "flux-system", Platform: true}
 			var problems []fluxspec.Problem
 			switch tc.kind {

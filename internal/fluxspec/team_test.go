@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // devTeam may be in namespaces apps and <cluster>-db, and says nothing about sources.
@@ -224,9 +223,7 @@ upgrade: {crds: Skip, strategy: {name: RetryOnFailure}}`},
 		t.Run(name, func(t *testing.T) {
 			got := body(t, tc.body)
 			fluxspec.Default(tc.kind, got, "web", tc.team)
-			if d := cmp.Diff(body(t, tc.want), got); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, body(t, tc.want), got)
 		})
 	}
 }

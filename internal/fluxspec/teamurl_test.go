@@ -4,7 +4,6 @@ package fluxspec_test
 
 import (
 	"net/url"
-	"os"
 	"path"
 	"strings"
 	"testing"
@@ -12,15 +11,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // TestAllows: a URL is allowed if every program that reads it ends up at the place that the pattern names. The cases are in
 // a file, since the end-to-end tests ask the admission policy the same.
 func TestAllows(t *testing.T) {
-	raw, err := os.ReadFile("testdata/team-urls.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, "testdata/team-urls.yaml")
 	var cases []struct {
 		Pattern, URL string
 		Allowed      bool

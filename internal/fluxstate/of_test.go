@@ -9,12 +9,12 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 func TestOf(t *testing.T) {
@@ -56,9 +56,7 @@ func TestOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(tc.want, fluxstate.Of(tc.obj)); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, fluxstate.Of(tc.obj))
 		})
 	}
 }
@@ -79,9 +77,7 @@ func TestMessages(t *testing.T) {
 			if state != hubv1.AddonFailed {
 				t.Errorf("state %s", state)
 			}
-			if d := cmp.Diff(tc.want, got); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, got)
 		})
 	}
 }

@@ -11,15 +11,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/chandler-hub/chandler/internal/hubconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 func parsed(t *testing.T, args ...string) (*hubconfig.Shared, *pflag.FlagSet) {
 	t.Helper()
 	c, f := &hubconfig.Shared{}, pflag.NewFlagSet("any", pflag.ContinueOnError)
 	c.AddFlags(f, hubconfig.DefaultNamespace)
-	if err := f.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Parse(args))
 	return c, f
 }
 
@@ -47,16 +46,10 @@ func TestTheCommandLineTakesWhatTheHubSays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			hub, _ := parsed(t, args...)
-			if err := hub.Complete("elsewhere"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, hub.Complete("elsewhere"))
 			got, flags := parsed(t)
-			if err := hubconfig.Adopt(flags, hub.Published()); err != nil {
-				t.Fatal(err)
-			}
-			if err := got.Complete(hubconfig.DefaultNamespace); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, hubconfig.Adopt(flags, hub.Published()))
+			must.Do(t, got.Complete(hubconfig.DefaultNamespace))
 			if d := cmp.Diff(hub, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(hubconfig.Shared{}, "LearnShards")); d != "" {
 				t.Errorf("-hub +command line:\n%s", d)
 			}
@@ -68,9 +61,7 @@ func TestTheCommandLineTakesWhatTheHubSays(t *testing.T) {
 func TestAdoptTakesNothingElse(t *testing.T) {
 	c, f := parsed(t, "--hub-id=mine")
 	server := f.String("server", "https://theirs.example.org", "")
-	if err := hubconfig.Adopt(f, map[string]string{"hub-id": "theirs", "server": "https://evil.example.org", "platform-namespaces": "p"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, hubconfig.Adopt(f, map[string]string{"hub-id": "theirs", "server": "https://evil.example.org", "platform-namespaces": "p"}))
 	if c.HubID != "mine" || *server != "https://theirs.example.org" || !cmp.Equal(c.PlatformNamespaces, []string{"p"}) {
 		t.Errorf("got %q, %q, %q", c.HubID, *server, c.PlatformNamespaces)
 	}
@@ -90,13 +81,9 @@ func TestShardsFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			hub, _ := parsed(t, tc.args...)
-			if err := hub.Complete("x"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, hub.Complete("x"))
 			got := [][]string{hub.ShardsFor("flux-system"), hub.ShardsFor("tenants"), hub.Shards()}
-			if d := cmp.Diff([][]string{tc.platform, tc.tenant, tc.all}, got, cmpopts.EquateEmpty()); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, [][]string{tc.platform, tc.tenant, tc.all}, got, cmpopts.EquateEmpty())
 		})
 	}
 	for _, args := range [][]string{{"--flux-shards=a,auto"}, {"--flux-tenant-shards=auto"}} {

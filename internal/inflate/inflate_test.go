@@ -4,24 +4,20 @@ package inflate_test
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
-	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/chandler-hub/chandler/internal/golden"
 	"github.com/chandler-hub/chandler/internal/inflate"
+	"github.com/chandler-hub/chandler/internal/must"
 )
-
-var update = flag.Bool("update", false, "write what comes out as what is wanted")
 
 // from is a case of testdata: a chart or folder, ConfigMaps and Secrets.
 type from struct {
@@ -84,16 +80,11 @@ func (f *from) HasSecret(namespace, name string) bool {
 
 func read(t *testing.T, name string) []*unstructured.Unstructured {
 	t.Helper()
-	raw, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, name)
 	var out []*unstructured.Unstructured
 	for _, doc := range strings.Split("\n"+string(raw), "\n---\n") {
 		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(doc), &u.Object); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal([]byte(doc), &u.Object))
 		out = append(out, u)
 	}
 	return out
@@ -124,19 +115,7 @@ func TestObjects(t *testing.T) {
 			if strings.Contains(got, "hunter2") && !strings.Contains(got, "kind: Secret") {
 				t.Errorf("a password comes out: %s", got)
 			}
-			name := filepath.Join(dir, "want.yaml")
-			if *update {
-				if err := os.WriteFile(name, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(name)
-			if err != nil && !errors.Is(err, os.ErrNotExist) {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Error(diff)
-			}
+			golden.Compare(t, filepath.Join(dir, "want.yaml"), got)
 		})
 	}
 }
@@ -153,10 +132,7 @@ func write(t *testing.T, r *inflate.Result) string {
 	}
 	for _, list := range [][]*unstructured.Unstructured{r.Objects, r.CRDs} {
 		for _, u := range list {
-			raw, err := yaml.Marshal(u.Object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Get(yaml.Marshal(u.Object)).Or(t)
 			out.WriteString("---\n" + string(raw))
 		}
 	}
@@ -172,25 +148,16 @@ func TestKept(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		flux := all[0].DeepCopy()
 		flux.SetName(name)
-		if err := unstructured.SetNestedField(flux.Object, name, "spec", "kubeConfig", "secretRef", "name"); err != nil {
-			t.Fatal(err)
-		}
-		in, err := f.Input(&inflate.Object{Flux: flux, Shared: all[1:], Version: "v1.34.2"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Objects(t.Context(), in); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unstructured.SetNestedField(flux.Object, name, "spec", "kubeConfig", "secretRef", "name"))
+		in := must.Get(f.Input(&inflate.Object{Flux: flux, Shared: all[1:], Version: "v1.34.2"})).Or(t)
+		must.Get(f.Objects(t.Context(), in)).Or(t)
 		keys = append(keys, in.Key)
 	}
 	if keys[0] != keys[1] || source.charts != 1 {
 		t.Errorf("the keys are equal: %v, and the chart was asked for %d times", keys[0] == keys[1], source.charts)
 	}
 	flux := all[0].DeepCopy()
-	if err := unstructured.SetNestedField(flux.Object, "9", "spec", "values", "tag"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unstructured.SetNestedField(flux.Object, "9", "spec", "values", "tag"))
 	if in, err := f.Input(&inflate.Object{Flux: flux, Shared: all[1:], Version: "v1.34.2"}); err != nil || in.Key == keys[0] {
 		t.Errorf("other values have the same key (%v)", err)
 	}

@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/inventory"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 func TestStatus(t *testing.T) {
@@ -67,22 +67,15 @@ properties:
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := yaml.Marshal(inventory.Status(tc.reg, tc.access))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(values(t, tc.want), values(t, string(got))); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			got := must.Get(yaml.Marshal(inventory.Status(tc.reg, tc.access))).Or(t)
+			must.Equal(t, values(t, tc.want), values(t, string(got)))
 		})
 	}
 }
 
 func values(t *testing.T, text string) (out map[string]any) {
 	t.Helper()
-	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(text), &out))
 	return out
 }
 
@@ -92,9 +85,7 @@ func TestSpec(t *testing.T) {
 	r.Namespace, r.Name, r.UID = "fleet", "w1", "u1"
 	r.Labels = map[string]string{"env": "prod", hubv1.RegisterLabel: "true", hubv1.ProviderLabel: "Secret", "kapp.k14s.io/app": "1"}
 	p := inventory.Spec(r, "east")
-	if d := cmp.Diff(map[string]string{"env": "prod", hubv1.ProviderLabel: "Secret", "x-k8s.io/cluster-manager": "chandler-east"}, p.Labels); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	must.Equal(t, map[string]string{"env": "prod", hubv1.ProviderLabel: "Secret", "x-k8s.io/cluster-manager": "chandler-east"}, p.Labels)
 	if p.Spec.ClusterManager.Name != "chandler-east" || inventory.Spec(r, "chandler").Spec.ClusterManager.Name != "chandler" {
 		t.Errorf("cluster manager %q", p.Spec.ClusterManager.Name)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // operator are the rules of a hub whose operator set no flag that lifts one. The corpus is held against them.
@@ -107,10 +108,7 @@ func TestCorpus(t *testing.T) {
 
 func checkAcceptance(t *testing.T, raw []byte, want acceptance) {
 	t.Helper()
-	c, err := kubeconfig.Parse(raw, operator)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(kubeconfig.Parse(raw, operator)).Or(t)
 	r := c.RESTConfig()
 	var login []string
 	for _, l := range []struct {
@@ -123,9 +121,7 @@ func checkAcceptance(t *testing.T, raw []byte, want acceptance) {
 	}
 	expires, _ := c.Expiration()
 	got := acceptance{server: c.Server(), login: strings.Join(login, " "), serverName: r.ServerName, expires: expires}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(acceptance{})); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
-	}
+	must.Equal(t, want, got, cmp.AllowUnexported(acceptance{}))
 	checkMinimal(t, c, operator)
 }
 
@@ -137,9 +133,7 @@ func checkRefusal(t *testing.T, raw []byte, want refusal) {
 	if e == nil {
 		t.Fatal("is accepted")
 	}
-	if diff := cmp.Diff([]string{want.reason, want.field}, []string{e.Reason, e.Field}); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
-	}
+	must.Equal(t, []string{want.reason, want.field}, []string{e.Reason, e.Field})
 	if !strings.HasPrefix(e.Error(), want.field) || want.text == "" || !strings.Contains(e.Message, want.text) {
 		t.Errorf("the text is %q, want it to begin with %q and to say %q", e.Error(), want.field, want.text)
 	}

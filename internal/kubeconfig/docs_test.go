@@ -17,6 +17,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 func doc(tb testing.TB, name string) string {
@@ -81,10 +82,7 @@ func TestDocumentedTable(t *testing.T) {
 
 // TestDocumentedReasons: every reason that an Error can have is in docs/kubeconfig.md.
 func TestDocumentedReasons(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "error.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(parser.ParseFile(token.NewFileSet(), "error.go", nil, 0)).Or(t)
 	text, count := doc(t, "kubeconfig.md"), 0
 	ast.Inspect(file, func(n ast.Node) bool {
 		if v, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, "Reason") {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // want is what a test compares of an error.
@@ -186,9 +187,7 @@ func TestMessages(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := kubeconfig.Parse(fill(t, tc.text), kubeconfig.Rules{})
-			if diff := cmp.Diff(tc.want, fmt.Sprint(err)); diff != "" {
-				t.Errorf("-want, +got:\n%s", diff)
-			}
+			must.Equal(t, tc.want, fmt.Sprint(err))
 		})
 	}
 }

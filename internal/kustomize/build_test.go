@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandler-hub/chandler/internal/kustomize"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: web, image: web:v1}]}\n"
@@ -33,9 +34,7 @@ func folder(t *testing.T, files map[string]string) string {
 	root := filepath.Join(above, "root")
 	for name, text := range files {
 		at := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(at), 0o750); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(at), 0o750))
 		if to, link := strings.CutPrefix(text, "-> "); link {
 			err = os.Symlink(to, at)
 		} else {
@@ -75,9 +74,7 @@ func TestBuild(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := folder(t, tc.files)
 			spec := map[string]any{}
-			if err := yaml.Unmarshal([]byte(tc.spec), &spec); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, yaml.Unmarshal([]byte(tc.spec), &spec))
 			built, err := kustomize.Build(root, spec)
 			got, read := "", ""
 			if err != nil {

@@ -5,7 +5,6 @@ package listing
 
 import (
 	"cmp"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -59,12 +58,15 @@ func Cluster(reg *hubv1.ClusterRegistration, now time.Time) Row {
 	if r := status.Reason(reg, hubv1.SuspendedCondition); r != "" {
 		reason = r // Ready keeps its value
 	}
-	nodes, addons, failing := "", "", false
+	nodes, addons, plain, failing := "", "", "", false
 	if reg.Status.Nodes != nil {
 		nodes = strconv.Itoa(int(*reg.Status.Nodes))
 	}
 	if c := reg.Status.AddonCounts; c != nil {
 		addons, failing = cmp.Or(c.Summary, status.Fraction(c.Ready, c.Total)), c.Failed > 0
+		if c.Ready == c.Total {
+			plain = status.SomeReady(c.Ready, c.Total)
+		}
 	}
 	credential, paused := "", ""
 	if c := reg.Status.Credential; c != nil {
@@ -81,7 +83,7 @@ func Cluster(reg *hubv1.ClusterRegistration, now time.Time) Row {
 	failed := failing || status.IsTrue(reg, hubv1.StalledCondition) ||
 		isFalse(reg, hubv1.ReachableCondition, hubv1.NotProbedReason) ||
 		isFalse(reg, hubv1.KubeConfigValidCondition, hubv1.KubeConfigNotReadyReason)
-	return row(reg, failed, ready, 2, 7, reg.Namespace, reg.Name, ready, found(reg, hubv1.ReachableCondition), reg.Status.KubernetesVersion,
+	return row(reg, failed, ready, plain, 2, 7, reg.Namespace, reg.Name, ready, found(reg, hubv1.ReachableCondition), reg.Status.KubernetesVersion,
 		addons, reason, age(reg, now), reg.Status.Provider, reg.Status.Endpoint, nodes, credential, paused, message)
 }
 
@@ -94,17 +96,20 @@ var SetColumns = []page.Column{{Name: namespace}, {Name: "Name"}, {Name: "Ready"
 func Set(set *hubv1.AddonSet, now time.Time) Row {
 	ready, _, message := summary(set, set.DeletionTimestamp)
 	var counts [5]string
-	failed := status.IsTrue(set, hubv1.StalledCondition)
+	plain, failed := "", status.IsTrue(set, hubv1.StalledCondition)
 	if c := set.Status.Clusters; c != nil {
 		counts = [...]string{c.ReadySummary, c.UpdatedSummary, number(c.Failed), number(c.Offline), number(c.Held)}
 		failed = failed || c.Failed > 0
+		if c.Updated == c.Matched {
+			plain = status.DeliveredTo(c.UpdatedSummary)
+		}
 	}
 	phase := ""
 	if r := set.Status.Rollout; r != nil {
 		phase = string(r.Phase)
 		failed = failed || r.Phase == hubv1.RolloutFailed
 	}
-	return row(set, failed, ready, 2, 9, set.Namespace, set.Name, ready, counts[0], counts[1], counts[2], counts[3], counts[4], phase,
+	return row(set, failed, ready, plain, 2, 9, set.Namespace, set.Name, ready, counts[0], counts[1], counts[2], counts[3], counts[4], phase,
 		age(set, now), number(set.Spec.Priority), set.Status.Revision, message)
 }
 
@@ -167,21 +172,15 @@ func (a *Addon) HasFailed() bool {
 	return a.State == hubv1.AddonFailed || a.State == hubv1.AddonNotOwned
 }
 
-func row(o metav1.Object, failed bool, ready string, state, age int, text ...string) Row {
+// row returns the row of an object. plain is the message that says no more than the other columns: it is left out.
+func row(o metav1.Object, failed bool, ready, plain string, state, age int, text ...string) Row {
 	r := Row{Key: o.GetNamespace() + "/" + o.GetName(), Failed: failed, Age: age}
+	well := !failed && ready == string(metav1.ConditionTrue)
 	r.Cells, r.State, r.Tone = cells(text...), state, tone(failed, ready == string(metav1.ConditionTrue))
-	if last := len(r.Cells) - 1; !failed && ready == string(metav1.ConditionTrue) && plain(r.Cells[last]) {
-		r.Cells[last] = "" // that all is well is said already
+	if last := len(r.Cells) - 1; well && r.Cells[last] == plain {
+		r.Cells[last] = ""
 	}
 	return r
-}
-
-var plainly = regexp.MustCompile(`^(?:the add-on is Ready|all \d+ add-ons are Ready|delivered to (\d+)/(\d+) clusters)$`)
-
-// plain returns whether a message says no more than that everything is Ready, as the other columns do.
-func plain(message string) bool {
-	m := plainly.FindStringSubmatch(message)
-	return m != nil && m[1] == m[2]
 }
 
 func tone(failed, calm bool) page.Tone {

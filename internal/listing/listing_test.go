@@ -12,6 +12,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/listing"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -23,13 +24,9 @@ func TestStream(t *testing.T) {
 				var b strings.Builder
 				s := &listing.Stream{W: &b, YAML: inYAML, Plain: plain}
 				for range n {
-					if err := s.Add(map[string]any{"text": "one\n\n  two\n", "list": []int{1}}); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, s.Add(map[string]any{"text": "one\n\n  two\n", "list": []int{1}}))
 				}
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.Close())
 				var got struct {
 					Kind  string
 					Items []struct{ Text string }
@@ -59,22 +56,32 @@ func TestAddonHasFailed(t *testing.T) {
 
 // TestMessageOfWhatIsReady: a message is left out only if the other columns say all of it.
 func TestMessageOfWhatIsReady(t *testing.T) {
-	said := map[string]bool{
-		status.SomeReady(1, 1): false, status.SomeReady(12, 12): false, "delivered to 12/12 clusters": false,
-		"spec.pause: until 2026-06-01T13:00:00Z; its Flux objects are suspended": true,
-		"all 2 add-ons are Ready; a removal is held: see condition RemovalsHeld": true,
-		"delivered to 0/1 clusters":                        true,
-		"delivered to 1/1 clusters; 1 paused or suspended": true,
-	}
-	for message, is := range said {
+	for _, tc := range []struct {
+		message      string
+		ready, total int32 // add-ons of a cluster, clusters of a set
+		shown        bool
+	}{
+		{"the add-on is Ready", 1, 1, false},
+		{"all 12 add-ons are Ready", 12, 12, false},
+		{"delivered to 12/12 clusters", 12, 12, false},
+		{"all 12 add-ons are Ready", 11, 12, true}, // of another moment than the counts
+		{"delivered to 0/1 clusters", 0, 1, true},
+		{"delivered to 1/1 clusters; 1 paused or suspended", 1, 1, true},
+		{"all 2 add-ons are Ready; a removal is held: see condition RemovalsHeld", 2, 2, true},
+		{"spec.pause: until 2026-06-01T13:00:00Z; its Flux objects are suspended", 2, 2, true},
+	} {
 		set, reg := &hubv1.AddonSet{}, &hubv1.ClusterRegistration{}
+		set.Status.Clusters = &hubv1.ClusterCounts{Updated: tc.ready, Matched: tc.total, UpdatedSummary: status.Fraction(tc.ready, tc.total)}
+		reg.Status.AddonCounts = &hubv1.ObjectCounts{Ready: tc.ready, Total: tc.total}
 		for _, o := range []status.Object{set, reg} {
-			status.Set(o, hubv1.ReadyCondition, metav1.ConditionTrue, hubv1.SucceededReason, message, time.Unix(0, 0))
+			status.Set(o, hubv1.ReadyCondition, metav1.ConditionTrue, hubv1.SucceededReason, tc.message, time.Unix(0, 0))
 		}
-		for _, row := range []listing.Row{listing.Set(set, time.Unix(0, 0)), listing.Cluster(reg, time.Unix(0, 0))} {
-			if got := row.Cells[len(row.Cells)-1]; (got == message) != is || (got == "") == is {
-				t.Errorf("of %q it shows %q", message, got)
-			}
+		is := listing.Cluster(reg, time.Unix(0, 0))
+		if strings.HasPrefix(tc.message, "delivered") {
+			is = listing.Set(set, time.Unix(0, 0))
+		}
+		if got := is.Cells[len(is.Cells)-1]; got != tc.message && tc.shown || got != "" && !tc.shown {
+			t.Errorf("of %q, with %d of %d, it shows %q", tc.message, tc.ready, tc.total, got)
 		}
 	}
 }

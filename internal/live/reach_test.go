@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 const anonymous = `{"kind": "Status", "apiVersion": "v1", "reason": "Forbidden", "code": 403, "message": "forbidden: User \"system:anonymous\" cannot get path \"/api\""}`
@@ -71,10 +72,7 @@ func httptestServer(t *testing.T) string {
 
 func unreached(t *testing.T, config *rest.Config, why string) {
 	t.Helper()
-	within, err := Reach(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	within := must.Get(Reach(t.Context(), config)).Or(t)
 	c, err := Connect(within)
 	if err != nil {
 		t.Fatal(err)
@@ -111,14 +109,8 @@ func TestWithin(t *testing.T) {
 	defer server.Close()
 	ctx, end := context.WithCancel(t.Context())
 	get := func(config *rest.Config, path string) (string, *http.Response, error) {
-		within, err := Within(ctx, config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := rest.HTTPClientFor(within)
-		if err != nil {
-			t.Fatal(err)
-		}
+		within := must.Get(Within(ctx, config)).Or(t)
+		c := must.Get(rest.HTTPClientFor(within)).Or(t)
 		answer, err := c.Get(server.URL + path) //nolint:noctx // as discovery asks
 		if err != nil {
 			return "", nil, err
@@ -158,22 +150,10 @@ func TestForbiddenKind(t *testing.T) {
 		_, _ = io.WriteString(w, text)
 	}))
 	defer server.Close()
-	within, err := Reach(t.Context(), &rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := rest.HTTPClientFor(within)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/apis/chandler.dev/v1alpha1/addonsets", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	within := must.Get(Reach(t.Context(), &rest.Config{Host: server.URL})).Or(t)
+	c := must.Get(rest.HTTPClientFor(within)).Or(t)
+	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/apis/chandler.dev/v1alpha1/addonsets", nil)).Or(t)
+	answer := must.Get(c.Do(req)).Or(t)
 	defer answer.Body.Close()
 	if raw, err := io.ReadAll(answer.Body); err != nil || string(raw) != text {
 		t.Errorf("%s, %v", raw, err)

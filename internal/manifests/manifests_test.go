@@ -15,15 +15,12 @@ import (
 
 	"github.com/chandler-hub/chandler/config"
 	"github.com/chandler-hub/chandler/internal/manifests"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 func build(t *testing.T, o manifests.Options) []*unstructured.Unstructured {
 	t.Helper()
-	out, err := manifests.Build(config.Files, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return must.Get(manifests.Build(config.Files, o)).Or(t)
 }
 
 // TestOrder: what others need comes first.

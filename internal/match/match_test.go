@@ -11,6 +11,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 func TestMatch(t *testing.T) {
@@ -34,10 +35,7 @@ func TestMatch(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s, err := match.New(match.Reach{Namespace: tc.namespace, Platform: tc.platform}, &tc.spec)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(match.New(match.Reach{Namespace: tc.namespace, Platform: tc.platform}, &tc.spec)).Or(t)
 			if got := s.Matches(reg); got != tc.matches {
 				t.Errorf("matches %v, want %v", got, tc.matches)
 			}
@@ -62,10 +60,7 @@ func TestAllIsAsFarAsTheSetReaches(t *testing.T) {
 		"all clusters of its Team":      {Namespace: "shop", Team: &match.Team{Namespace: "flux-system", Name: "shop"}},
 		"all clusters of its namespace": {Namespace: "tenants"},
 	} {
-		s, err := match.New(reach, &hubv1.AddonSetSpec{SelectAll: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(match.New(reach, &hubv1.AddonSetSpec{SelectAll: true})).Or(t)
 		if s.String() != want {
 			t.Errorf("it selects %q, want %q", s, want)
 		}
@@ -115,10 +110,7 @@ func TestWhyIsShort(t *testing.T) {
 func TestNoneSelectsAClusterThatIsDrained(t *testing.T) {
 	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "tenants", Name: "tenant1"}}
 	reg.Status.Conditions = []metav1.Condition{{Type: hubv1.DrainingCondition, Status: metav1.ConditionTrue, Reason: hubv1.DrainInProgressReason}}
-	s, err := match.New(match.Reach{Namespace: "flux-system", Platform: true}, &hubv1.AddonSetSpec{SelectAll: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(match.New(match.Reach{Namespace: "flux-system", Platform: true}, &hubv1.AddonSetSpec{SelectAll: true})).Or(t)
 	if s.Matches(reg) || s.Why(reg) != "the cluster is being drained" {
 		t.Errorf("matches %v, why %q", s.Matches(reg), s.Why(reg))
 	}

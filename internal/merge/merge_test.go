@@ -13,18 +13,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandler-hub/chandler/internal/merge"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 func doc(t testing.TB, text string) map[string]any {
 	t.Helper()
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(yaml.YAMLToJSON([]byte(text))).Or(t)
 	out := map[string]any{}
-	if err := utiljson.Unmarshal(raw, &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, utiljson.Unmarshal(raw, &out))
 	return out
 }
 
@@ -48,9 +44,7 @@ func TestMerge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, patch := doc(t, tc.target), doc(t, tc.patch)
 			merge.Merge(got, patch, merge.Options{KeepNull: inValues})
-			if d := cmp.Diff(doc(t, tc.want), got); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, doc(t, tc.want), got)
 			if d := cmp.Diff(doc(t, tc.patch), patch); d != "" {
 				t.Errorf("the patch was changed:\n%s", d)
 			}
@@ -107,9 +101,7 @@ func TestPatch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(doc(t, tc.want), got); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, doc(t, tc.want), got)
 			if d := cmp.Diff(doc(t, tc.in), in); d != "" {
 				t.Errorf("the document was changed:\n%s", d)
 			}
@@ -141,9 +133,7 @@ func TestTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Apply(base, merge.Options{Layer: "patched", Trace: trace}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(p.Apply(base, merge.Options{Layer: "patched", Trace: trace})).Or(t)
 	got := map[string]string{}
 	for _, f := range trace.Fields() {
 		raw, _ := json.Marshal(f)
@@ -152,9 +142,7 @@ func TestTrace(t *testing.T) {
 	want := map[string]string{
 		`["values","a"]`: "eu", `["values","deep","b"]`: "eu", `["values","list"]`: "patched", `["values","new","x"]`: "eu",
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	must.Equal(t, want, got)
 	if l := trace.Layer([]string{"values", "list", "0"}); l != "patched" {
 		t.Errorf("an item of a list is the list's: %q", l)
 	}
@@ -190,9 +178,7 @@ func FuzzMerge(f *testing.F) {
 			return
 		}
 		theirs := map[string]any{}
-		if err := utiljson.Unmarshal(want, &theirs); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, utiljson.Unmarshal(want, &theirs))
 		if !reflect.DeepEqual(mine, theirs) {
 			t.Fatalf("%s + %s: got %v, want %v", rawA, before, mine, theirs)
 		}

@@ -13,6 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
@@ -53,9 +54,6 @@ func TestPathsAreTheirs(t *testing.T) {
 
 func fromType(t *testing.T, obj any) *unstructured.Unstructured {
 	t.Helper()
-	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(runtime.DefaultUnstructuredConverter.ToUnstructured(obj)).Or(t)
 	return &unstructured.Unstructured{Object: m}
 }

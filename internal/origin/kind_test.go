@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -62,9 +62,7 @@ func TestKubeConfig(t *testing.T) {
 			if errors.As(err, &notReady) != (tc.notReady != "") || notReady != nil && notReady.Message != tc.notReady {
 				t.Fatalf("error %v, want %q", err, tc.notReady)
 			}
-			if d := cmp.Diff(tc.want, got); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, got)
 		})
 	}
 }
@@ -125,9 +123,7 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := origin.Policy{RegisterAll: tc.all, SecretNamespaces: []string{"flux-system"}}
 			got := p.Judge(tc.kind, object(t, tc.object), origin.Around{NamespaceLabels: tc.labels, ClusterExists: func(string) bool { return tc.cluster }})
-			if d := cmp.Diff(tc.want, got); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, got)
 		})
 	}
 }
@@ -141,7 +137,5 @@ func TestCopiedLabels(t *testing.T) {
 		"chandler.dev/register": "true", "chandler.dev/cluster-key": "x",
 	})
 	want := map[string]string{"env": "prod", "kamaji.clastix.io/name": "t1", "topology.kubernetes.io/region": "eu", "app.kubernetes.io/name": "tenant"}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	must.Equal(t, want, got)
 }

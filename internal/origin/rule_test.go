@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -15,11 +16,7 @@ import (
 // rules parses rules that are right.
 func rules(t *testing.T, text string) []origin.Rule {
 	t.Helper()
-	out, err := origin.ParseRules("rules.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return must.Get(origin.ParseRules("rules.yaml", []byte(text))).Or(t)
 }
 
 const someRules = `
@@ -124,9 +121,7 @@ func TestJudgeByRule(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := origin.Policy{Rules: rules(t, someRules)}
 			got := p.Judge(origin.Secret, object(t, tc.object), origin.Around{NamespaceLabels: tc.labels, ClusterExists: func(string) bool { return tc.cluster }})
-			if d := cmp.Diff(tc.want, got); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, got)
 		})
 	}
 	// It registers a TenantControlPlane wherever the rule says: that is the cluster itself.

@@ -10,6 +10,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/outdated"
 	"github.com/chandler-hub/chandler/internal/render"
 )
@@ -72,14 +73,9 @@ func TestFloats(t *testing.T) {
 func only(t *testing.T, text string) outdated.Item {
 	t.Helper()
 	set := &hubv1.AddonSet{}
-	if err := yaml.UnmarshalStrict([]byte(text), set); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte(text), set))
 	set.Namespace, set.Name = "ns", "base"
-	p, err := compile.Compile(&set.Spec, compile.Author{Namespace: "ns", Set: "base", Platform: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(compile.Compile(&set.Spec, compile.Author{Namespace: "ns", Set: "base", Platform: true})).Or(t)
 	found := render.Floating(p, render.Target{HubID: "chandler", Namespace: "ns", Set: "base"}, render.ChoicesOf(p, nil), nil)
 	for i := range set.Status.Sources {
 		if s := &set.Status.Sources[i]; s.Name == "CHART" {

@@ -10,13 +10,16 @@
 //
 // A reader can tell that a status has waited: until it is written, observedGeneration is the old one (kstatus:
 // InProgress), and readyRevision names the revision before.
+//
+// Shares and UnderWay divide other things between namespaces, so that one that asks for much leaves some for all.
 package pace
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/chandler-hub/chandler/internal/memory"
 )
 
 const (
@@ -28,37 +31,27 @@ const (
 
 // Waiting records since when each object's status has had something to write. The zero value is ready for use.
 type Waiting struct {
-	mu    sync.Mutex
-	since map[types.NamespacedName]time.Time
+	since memory.Map[types.NamespacedName, time.Time]
 }
 
 // For returns how long the status of an object is to wait from now; 0 if it is to be written now, or there is nothing
 // to write. progress says whether the change is only progress. delay is the result of Delay.
 func (w *Waiting) For(key types.NamespacedName, progress bool, delay time.Duration, now time.Time) time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	since, ok := w.since[key]
-	if !ok {
-		since = now
-	}
-	left := since.Add(delay).Sub(now)
-	if !progress || left <= 0 {
-		delete(w.since, key)
-		return 0
-	}
-	if w.since == nil {
-		w.since = map[types.NamespacedName]time.Time{}
-	}
-	w.since[key] = since
+	var left time.Duration
+	w.since.Update(key, func(since time.Time, known bool) (time.Time, bool) {
+		if !known {
+			since = now
+		}
+		if progress {
+			left = max(since.Add(delay).Sub(now), 0)
+		}
+		return since, left > 0
+	})
 	return left
 }
 
 // Forget removes the record of an object that is gone.
-func (w *Waiting) Forget(key types.NamespacedName) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.since, key)
-}
+func (w *Waiting) Forget(key types.NamespacedName) { w.since.Delete(key) }
 
 // Sooner returns the shortest of several times to wait. It ignores 0, which means none.
 func Sooner(waits ...time.Duration) time.Duration {

@@ -13,8 +13,8 @@ const (
 	window = 2 * time.Second
 	// patience is how long a namespace counts as one that waits, after it has asked in vain. A cluster that waits asks once a second.
 	patience = 2 * time.Second
-	// memory is how long a turn is remembered.
-	memory = time.Minute
+	// counts is how long a turn is remembered.
+	counts = time.Minute
 )
 
 // Shares divides turns between namespaces, of which there are so many in a second for all of them. While others wait, a namespace gets its
@@ -74,7 +74,7 @@ func (s *Shares) Wait(namespace string, now time.Time) {
 func (s *Shares) Take(namespace string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.taken = append(slices.DeleteFunc(s.taken, func(t taken) bool { return now.Sub(t.at) >= memory }), taken{namespace, now})
+	s.taken = append(slices.DeleteFunc(s.taken, func(t taken) bool { return now.Sub(t.at) >= counts }), taken{namespace, now})
 	for other, at := range s.waiting {
 		if now.Sub(at) >= patience {
 			delete(s.waiting, other)

@@ -75,10 +75,10 @@ func TestShares(t *testing.T) {
 			if len(got) != others+1 {
 				t.Errorf("some have had none: %v", got)
 			}
-			if later := now.Add(memory); !s.May("greedy", perSecond, later) {
+			if later := now.Add(counts); !s.May("greedy", perSecond, later) {
 				t.Error("those who have stopped asking count")
 			}
-			s.Take("x", now.Add(memory))
+			s.Take("x", now.Add(counts))
 			if len(s.taken) != 1 || len(s.waiting) != 0 {
 				t.Errorf("%d turns and %d namespaces are remembered", len(s.taken), len(s.waiting))
 			}

@@ -6,8 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/page"
 )
 
@@ -26,7 +25,5 @@ func TestList(t *testing.T) {
 		}
 	}
 	want := "NAME     STATE    MESSAGE\nFailed   \x1b[31mFailed\x1b[0m   Failed [2J\nb        Ready\nc        \x1b[33m-\x1b[0m        waits\n"
-	if diff := cmp.Diff(want, b.String()); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, b.String())
 }

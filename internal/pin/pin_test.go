@@ -10,6 +10,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/pin"
 )
 
@@ -94,9 +95,7 @@ func TestNext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := tc.in.Present.Clone()
 			got := pin.Next(tc.in)
-			if diff := cmp.Diff(tc.want, got, cmp.Comparer(func(a, b *compile.Pins) bool { return a.Equal(b) })); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			must.Equal(t, tc.want, got, cmp.Comparer(func(a, b *compile.Pins) bool { return a.Equal(b) }))
 			if !before.Equal(tc.in.Present) {
 				t.Errorf("the present pins have changed: %+v", tc.in.Present)
 			}
@@ -108,9 +107,7 @@ func TestUnheld(t *testing.T) {
 	floats := []pin.Float{{Key: "HelmChart/a/b", What: "used", Used: true}, {Key: "HelmChart/a/c", What: "held", Used: true}, {Key: "HelmChart/a/d", What: "unused"},
 		{Key: "m", ConfigMap: true, What: "map"}}
 	got := pin.Unheld(floats, &compile.Pins{Sources: map[string]string{"HelmChart/a/c": "1.0.0"}})
-	if diff := cmp.Diff([]string{"used", "map"}, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	must.Equal(t, []string{"used", "map"}, got)
 }
 
 // TestRecorded: what a status tells of pins gives them again, but for ConfigMaps.

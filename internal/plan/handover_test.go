@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -108,9 +107,7 @@ func TestHandOver(t *testing.T) {
 					t.Errorf("it goes to %v", s.To)
 				}
 			}
-			if d := cmp.Diff(tc.want, strings.Join(got, ", ")); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, strings.Join(got, ", "))
 		})
 	}
 }
@@ -147,9 +144,7 @@ func TestGatesAndOnce(t *testing.T) {
 			for _, s := range steps {
 				got = append(got, fmt.Sprintf("%s %s", s.Verb, s.Addon))
 			}
-			if d := cmp.Diff(tc.want, strings.Join(got, ", ")); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, strings.Join(got, ", "))
 		})
 	}
 }
@@ -187,9 +182,7 @@ func TestOfTwoWithOneRelease(t *testing.T) {
 			}) {
 				got = append(got, fmt.Sprintf("%s %s", s.Verb, s.Addon))
 			}
-			if d := cmp.Diff(tc.want, strings.Join(got, ", ")); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, strings.Join(got, ", "))
 		})
 	}
 }
@@ -221,9 +214,7 @@ func TestThePlatformWaitsForNoTenant(t *testing.T) {
 			}) {
 				got = append(got, fmt.Sprintf("%s %s", s.Verb, s.Addon))
 			}
-			if d := cmp.Diff(tc.want, strings.Join(got, ", ")); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, strings.Join(got, ", "))
 		})
 	}
 }

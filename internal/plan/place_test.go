@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -112,9 +111,7 @@ func TestAsk(t *testing.T) {
 			t.Errorf("%s is on its way out", s.Addon)
 		}
 	}
-	if diff := cmp.Diff([]string{"Ask a", "Ask b"}, got); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, []string{"Ask a", "Ask b"}, got)
 }
 
 // What a Kustomization has applied is noted when it is to apply something else, and forgotten when Flux has succeeded with that.

@@ -14,6 +14,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/pressure"
 )
 
@@ -117,9 +118,7 @@ func TestWaits(t *testing.T) {
 	<-s.arrived
 	// The third waits; what is no write does not, nor does the leader's lease.
 	for method, path := range map[string]string{http.MethodGet: "/api/v1/namespaces", http.MethodPut: "/apis/coordination.k8s.io/v1/namespaces/a/leases/b"} {
-		if err := send(t.Context(), rt, method, path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, send(t.Context(), rt, method, path))
 		if req := <-s.arrived; req.Method != method {
 			t.Fatalf("a third %s went through", req.Method)
 		}
@@ -154,9 +153,7 @@ func TestRefusedEvents(t *testing.T) {
 	}()
 	<-s.arrived
 	s.answers <- http.StatusTooManyRequests
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-done)
 	if got := l.Bound(); got != 16 {
 		t.Errorf("%d writes at a time, want 16", got)
 	}

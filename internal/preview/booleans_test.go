@@ -5,8 +5,7 @@ package preview_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
 
@@ -41,9 +40,7 @@ func TestBooleans(t *testing.T) {
 		"Strange": {"apiVersion: chandler.dev/v1alpha1\nkind: AddonSet\nmetadata: [y]\n", []string{said("3", "AddonSet default/", "metadata[0]", "y", "true")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(tc.want, preview.Booleans("f.yaml", []byte(tc.in))); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, preview.Booleans("f.yaml", []byte(tc.in)))
 		})
 	}
 }

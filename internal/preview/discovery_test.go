@@ -5,9 +5,8 @@ package preview
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
@@ -34,16 +33,11 @@ metadata: {name: vc-three, namespace: other, labels: {app: vcluster}}
 	if err != nil {
 		t.Fatal(err)
 	}
-	fleet, err := NewFleet(objects, origin.Policy{SecretNamespaces: []string{"flux-system"}, Rules: rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fleet := must.Get(NewFleet(objects, origin.Policy{SecretNamespaces: []string{"flux-system"}, Rules: rules})).Or(t)
 	regs := fleet.registrations()
 	if len(regs) != 1 || regs[0].Name != "one" {
 		t.Fatalf("registered: %+v", regs)
 	}
 	want := map[string]string{"app": "vcluster", "tier": "dev", hubv1.NameLabel: "one", hubv1.ProviderLabel: "Secret"}
-	if d := cmp.Diff(want, regs[0].Labels); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	must.Equal(t, want, regs[0].Labels)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
 
@@ -52,9 +53,7 @@ func TestParse(t *testing.T) {
 			for i := range objects {
 				got = append(got, objects[i].String())
 			}
-			if d := cmp.Diff(tc.want, got); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, got)
 			if text := fmt.Sprint(err); ignored != tc.ignored || (err != nil || tc.err != "") && text != tc.err {
 				t.Errorf("%d ignored, want %d; error %v, want %q", ignored, tc.ignored, err, tc.err)
 			}

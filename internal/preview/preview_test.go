@@ -4,7 +4,6 @@ package preview_test
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,14 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/chandler-hub/chandler/internal/golden"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/manifestchart"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
 	"github.com/chandler-hub/chandler/internal/render"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func options() preview.Options {
 	return preview.Options{
@@ -46,9 +45,7 @@ func report(t *testing.T, in []byte, o preview.Options) (*preview.Report, []erro
 func printed(t *testing.T, r *preview.Report, explain bool) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := preview.Print(&out, r, explain); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, preview.Print(&out, r, explain))
 	return out.String()
 }
 
@@ -85,45 +82,20 @@ func TestGolden(t *testing.T) {
 	for _, file := range files {
 		dir := filepath.Dir(file)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
-			in, err := os.ReadFile(filepath.Join(dir, "in.yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			in := must.Read(t, filepath.Join(dir, "in.yaml"))
 			got := run(t, in, options())
 			if again := run(t, in, options()); again != got {
 				t.Errorf("not the same the second time: %s", cmp.Diff(got, again, cmp.AllowUnexported(outcome{})))
 			}
-			golden(t, filepath.Join(dir, "want.yaml"), got.out)
-			golden(t, filepath.Join(dir, "errors.txt"), got.errors)
+			golden.Compare(t, filepath.Join(dir, "want.yaml"), got.out)
+			golden.Compare(t, filepath.Join(dir, "errors.txt"), got.errors)
 			explained := filepath.Join(dir, "explain.yaml")
 			if _, err := os.Stat(explained); err == nil {
 				o := options()
 				o.Explain = true
-				golden(t, explained, run(t, in, o).out)
+				golden.Compare(t, explained, run(t, in, o).out)
 			}
 		})
-	}
-}
-
-// golden compares a text with a file; no file is an empty one.
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.Remove(file); err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
-		if got != "" {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s: -want +got, and go test -update writes it:\n%s", file, d)
 	}
 }
 
@@ -134,10 +106,7 @@ func TestOutputReadsBack(t *testing.T) {
 		t.Fatal("there are no cases", err)
 	}
 	for _, file := range files {
-		in, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := must.Read(t, file)
 		for _, explain := range []bool{false, true} {
 			o := options()
 			o.Explain = explain
@@ -235,10 +204,7 @@ func FuzzRender(f *testing.F) {
 
 // TestStrict: with --strict, what is a warning without it is an error, and nothing else changes.
 func TestStrict(t *testing.T) {
-	in, err := os.ReadFile("testdata/unknown-facts/in.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Read(t, "testdata/unknown-facts/in.yaml")
 	lax, _ := report(t, in, options())
 	o := options()
 	o.Strict = true

@@ -77,18 +77,22 @@ func TestLargeAnswers(t *testing.T) {
 // TestHeldRequests: a cluster that answers all requests of the probe but one does not answer. Flux sends each of them without a deadline, for
 // each of its objects. What is answered may be a refusal.
 func TestHeldRequests(t *testing.T) {
+	t.Parallel()
+	var hanging sync.WaitGroup
+	defer hanging.Wait()
 	const write = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 	for _, path := range []string{"/livez/ping", "/version", "/apis/apps/v1", "/api/v1/namespaces/kube-system", write} {
-		t.Run("Hangs"+strings.ReplaceAll(path, "/", "."), func(t *testing.T) {
-			t.Parallel()
-			hangs := func(_ http.ResponseWriter, r *http.Request) {
-				_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the probe has gone
-				<-r.Context().Done()
-			}
-			result := once(t, api(t, map[string]http.HandlerFunc{path: hangs}), probe.Options{})
-			if result.Err == nil || result.Err.Reason != probe.ReasonTimedOut {
-				t.Errorf("got %+v", result)
-			}
+		hanging.Go(func() {
+			t.Run("Hangs"+strings.ReplaceAll(path, "/", "."), func(t *testing.T) {
+				hangs := func(_ http.ResponseWriter, r *http.Request) {
+					_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the probe has gone
+					<-r.Context().Done()
+				}
+				result := once(t, api(t, map[string]http.HandlerFunc{path: hangs}), probe.Options{})
+				if result.Err == nil || result.Err.Reason != probe.ReasonTimedOut {
+					t.Errorf("got %+v", result)
+				}
+			})
 		})
 	}
 	for _, code := range []int{http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusInternalServerError} {

@@ -21,20 +21,24 @@ import (
 	"time"
 
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/probe"
 )
 
-// The fleet of TestPoolCapacity. The workers are the Pool's own; only times are shortened.
+// The fleet of TestPoolCapacity: more clusters than a Pool may have goroutines or connections. The workers are the Pool's own; only times
+// are shortened.
 const (
-	capacityHealthy  = 4500
-	capacityDead     = 500
-	capacityInterval = 3 * time.Second
-	// A dead cluster costs this much at first, so that the first round ends soon …
+	capacityHealthy  = 1350
+	capacityDead     = 150
+	capacityInterval = 1500 * time.Millisecond
+	// A dead cluster costs this much at first, so that the first round ends soon,
 	capacityBrief = 200 * time.Millisecond
-	// … and this much from then on: more than the whole test takes, so that dead clusters hold all workers that they can get.
+	// is probed again so soon at the latest,
+	capacityRetry = 2 * capacityBrief
+	// and costs this much from then on: more than the whole test takes, so that dead clusters hold all workers that they can get.
 	capacityPatient = 5 * time.Minute
 	// capacitySamples are as many intervals of healthy clusters as a run waits for, for capacityWindow at most.
-	capacitySamples = 1000
+	capacitySamples = 500
 	capacityWindow  = 8 * time.Second
 	// capacitySlow is how much longer the median interval may be with dead clusters around. Without limits for the dead it is
 	// longer than the test; a machine that gets busy in the middle of the test makes it a little longer, too.
@@ -48,7 +52,7 @@ const (
 	capacityConnections = 4 * probe.DefaultWorkers
 )
 
-// TestPoolCapacity probes 5,000 targets at real servers, first without the dead ones, then with them. What the Pool uses
+// TestPoolCapacity probes 1,500 targets at real servers, first without the dead ones, then with them. What the Pool uses
 // stays within the same bounds, the healthy ones are probed on time, and nothing is left in the end. TestPoolFleet is the
 // same with simulated time and without connections.
 func TestPoolCapacity(t *testing.T) {
@@ -96,7 +100,7 @@ func measure(t *testing.T, s *servers, targets []target) time.Duration {
 	before, files := runtime.NumGoroutine(), openFiles()
 	f := newCapacityFleet(targets)
 	p := probe.NewPool(probe.PoolOptions{
-		Interval: capacityInterval, Retry: capacityBrief / 2, AuthRetry: capacityBrief / 2, MaxRetry: 2 * capacityBrief,
+		Interval: capacityInterval, Retry: capacityBrief / 2, AuthRetry: capacityBrief / 2, MaxRetry: capacityRetry,
 		Probe: f.probe, Random: func() float64 { return 0.5 },
 	})
 	for i, target := range targets {
@@ -113,7 +117,9 @@ func measure(t *testing.T, s *servers, targets []target) time.Duration {
 	if got := p.Stats(); got.Healthy != f.count(false) || got.Failing != f.count(true) {
 		t.Errorf("after the first round: %+v", got)
 	}
-	f.observe()
+	f.patient.Store(true)
+	time.Sleep(2 * capacityRetry) // the dead come back, and hold all workers that they can get
+	f.observed.Store(true)
 	for end := time.Now().Add(capacityWindow); f.samples() < capacitySamples && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -165,9 +171,10 @@ func openFiles() int {
 // capacityFleet is a Prober that keeps count of what probe.Once does.
 type capacityFleet struct {
 	targets map[*kubeconfig.Config]target
-	patient atomic.Bool
 	probes  atomic.Int64
 	dials   atomic.Int64
+	// patient: the dead take their time. observed: intervals count.
+	patient, observed atomic.Bool
 
 	mu      sync.Mutex
 	running int
@@ -228,14 +235,11 @@ func (f *capacityFleet) note(cfg *kubeconfig.Config, dead bool, by int) {
 		return
 	}
 	now := time.Now()
-	if last, ok := f.last[cfg]; ok && f.patient.Load() {
+	if last, ok := f.last[cfg]; ok && f.observed.Load() {
 		f.gaps = append(f.gaps, now.Sub(last))
 	}
 	f.last[cfg] = now
 }
-
-// observe starts the period in which intervals count and the dead take their time.
-func (f *capacityFleet) observe() { f.patient.Store(true) }
 
 func (f *capacityFleet) samples() int {
 	f.mu.Lock()
@@ -375,10 +379,7 @@ func (s *servers) counted(handle func(net.Conn)) func(net.Conn) {
 // neverAccepts listens and leaves the connections to the kernel, as a process does that is stopped.
 func neverAccepts(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0")).Or(t)
 	t.Cleanup(func() { _ = listener.Close() })
 	return listener.Addr().String()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // start runs the pool inside a synctest bubble, where time is simulated and a goroutine that is left over fails the test.
@@ -123,7 +124,7 @@ func TestPoolFleet(t *testing.T) {
 			t.Errorf("after the first round: -want, +got:\n%s", diff)
 		}
 		f.forget()
-		<-time.After(10 * time.Minute)
+		<-time.After(5 * time.Minute)
 		p.Set("newcomer", testConfig(t, "live-newcomer"))
 		<-time.After(time.Second)
 		if _, _, ok := p.Result("newcomer"); !ok {
@@ -151,7 +152,7 @@ func (f *fleet) check(t *testing.T, workers, before int) {
 	if slowest > 67*time.Second || slowest < 54*time.Second {
 		t.Errorf("a healthy cluster was not probed for %s, want 60 s ± 10 %%", slowest)
 	}
-	t.Logf("%d probes in 10 min, at most %d at a time, %d of dead clusters; the slowest healthy one after %s", f.asked, f.maxRunning, f.maxDead, slowest)
+	t.Logf("%d probes in 5 min, at most %d at a time, %d of dead clusters; the slowest healthy one after %s", f.asked, f.maxRunning, f.maxDead, slowest)
 }
 
 // TestPoolSlow: clusters that answer just before their time is up keep nobody else waiting, and count as healthy.
@@ -183,9 +184,7 @@ func TestPoolSlow(t *testing.T) {
 		if _, _, ok := p.Result("newcomer"); !ok {
 			t.Error("a new cluster had to wait for more than a second")
 		}
-		if diff := cmp.Diff(Stats{Healthy: clusters + 2, Running: DefaultWorkers / 2}, p.Stats()); diff != "" {
-			t.Errorf("-want, +got:\n%s", diff)
-		}
+		must.Equal(t, Stats{Healthy: clusters + 2, Running: DefaultWorkers / 2}, p.Stats())
 		stop()
 		f.check(t, DefaultWorkers, before)
 	})
@@ -258,9 +257,7 @@ func TestPoolEvents(t *testing.T) {
 		for range 2 {
 			got[<-p.Events()]++
 		}
-		if diff := cmp.Diff(map[string]int{"a": 1, "b": 1}, got); diff != "" {
-			t.Errorf("-want, +got:\n%s", diff)
-		}
+		must.Equal(t, map[string]int{"a": 1, "b": 1}, got)
 		select {
 		case key := <-p.Events():
 			t.Errorf("an event for %q, though nothing changed", key)
@@ -293,16 +290,12 @@ func TestPoolSetAndRemove(t *testing.T) {
 		p.Set("a", testConfig(t, "hangs"))
 		p.Set("b", testConfig(t, "hangs"))
 		synctest.Wait()
-		if diff := cmp.Diff(Stats{Unknown: 2, Running: 2}, p.Stats()); diff != "" {
-			t.Errorf("-want, +got:\n%s", diff)
-		}
+		must.Equal(t, Stats{Unknown: 2, Running: 2}, p.Stats())
 		rotated := testConfig(t, "works")
 		p.Set("a", rotated) // ends the hanging probe and starts another
 		p.Set("b", nil)     // removes
 		synctest.Wait()
-		if diff := cmp.Diff(Stats{Healthy: 1}, p.Stats()); diff != "" {
-			t.Errorf("-want, +got:\n%s", diff)
-		}
+		must.Equal(t, Stats{Healthy: 1}, p.Stats())
 		if _, fingerprint, ok := p.Result("a"); !ok || fingerprint != rotated.Fingerprint() {
 			t.Errorf("no result with the rotated kubeconfig: %t", ok)
 		}
@@ -324,9 +317,7 @@ func TestPoolStops(t *testing.T) {
 		}
 		synctest.Wait()
 		stop()
-		if diff := cmp.Diff(Stats{Unknown: 10}, p.Stats()); diff != "" {
-			t.Errorf("-want, +got:\n%s", diff)
-		}
+		must.Equal(t, Stats{Unknown: 10}, p.Stats())
 		p.Set("late", testConfig(t, "late")) // harmless
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -378,9 +379,7 @@ func TestScheduleFailingDoNotBlock(t *testing.T) {
 	for j := s.next(context.Background(), now); j != nil; j = s.next(context.Background(), now) {
 		order = append(order, j.target.key[:4])
 	}
-	if diff := cmp.Diff([]string{"dead", "heal"}, order); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
-	}
+	must.Equal(t, []string{"dead", "heal"}, order)
 	if _, ok := s.wait(now); ok {
 		t.Error("with both workers busy there is nothing to wait for but them")
 	}

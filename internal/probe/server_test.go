@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // authority signs the certificates of a test's servers.
@@ -114,10 +115,7 @@ func api(t *testing.T, override map[string]http.HandlerFunc) string {
 // raw starts a TCP server that runs handle for each connection, and closes it afterwards.
 func raw(t *testing.T, handle func(net.Conn)) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0")).Or(t)
 	var handlers sync.WaitGroup
 	handlers.Go(func() {
 		for {

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/probe"
 )
 
@@ -39,10 +40,7 @@ func special(t *testing.T, server, cluster, user string, rules kubeconfig.Rules)
 
 // TestOnceClientCertificate: Kamaji's and Cluster API's kubeconfigs log in with one.
 func TestOnceClientCertificate(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).Or(t)
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: big.NewInt(3), Subject: pkix.Name{CommonName: "admin"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
@@ -50,10 +48,7 @@ func TestOnceClientCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	keyDER := must.Get(x509.MarshalPKCS8PrivateKey(key)).Or(t)
 	encode := func(kind string, der []byte) string {
 		return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 	}
@@ -92,6 +87,7 @@ func connectProxy(t *testing.T, status string) string {
 }
 
 func TestOnceProxy(t *testing.T) {
+	t.Parallel()
 	rules := loopback
 	rules.AllowProxy = true
 	cases := map[string]struct {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // What applies the origin from Git sets the label back. The hub then makes the registration again, and reaches the cluster by the
@@ -26,7 +28,7 @@ import (
 func TestLabelIsSetBack(t *testing.T) {
 	reg, s := registration("edge1", fromSecret("edge1")), made()
 	s.Labels["kustomize.toolkit.fluxcd.io/name"], s.Labels["kustomize.toolkit.fluxcd.io/namespace"] = "clusters", "flux-system"
-	asked := answering(t, s, time.Now().Add(time.Hour), http.StatusServiceUnavailable)
+	asked := answering(t, s, began.Add(time.Hour), http.StatusServiceUnavailable)
 	r := onHub(reg, s)
 	looks := 0
 	r.Hub.Client = interceptor.NewClient(r.Hub.Client.(client.WithWatch), interceptor.Funcs{
@@ -47,15 +49,13 @@ func TestLabelIsSetBack(t *testing.T) {
 			return err
 		},
 	})
-	d, err := r.Departure(t.Context(), edge1, false, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := departure(t, r)
 	var b strings.Builder
 	if err := d.Print(&b); err != nil || !strings.Contains(b.String(), "Kustomization flux-system/clusters of Flux applies this object") {
 		t.Errorf("%v, it would do\n%s", err, b.String())
 	}
-	if err := r.Leave(t.Context(), d); err == nil || !strings.Contains(err.Error(), `Kustomization flux-system/clusters of Flux has set label`) || asked.Load() > 0 {
+	err := leave(t, r, d)
+	if err == nil || !strings.Contains(err.Error(), `Kustomization flux-system/clusters of Flux has set label`) || asked.Load() > 0 {
 		t.Errorf("asked %d times: %v\n%s", asked.Load(), err, r.Out)
 	}
 	if err := r.Hub.Client.Get(t.Context(), edge1, &corev1.Secret{}); err != nil {
@@ -84,7 +84,6 @@ func TestWaiting(t *testing.T) {
 		"SilentOrphan":      {true, true, []metav1.Condition{leaving, silent}, "the cluster does not answer (no answer). The hub goes on", "--orphan"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each waits for a second
 			reg := byHand("edge1", "elsewhere")
 			reg.Status.Conditions = tc.conditions
 			reg.Finalizers = []string{hubv1.RegistrationFinalizer}
@@ -97,7 +96,8 @@ func TestWaiting(t *testing.T) {
 			if tc.orphan {
 				reg.Spec.DeletionPolicy = hubv1.DeletionPolicyOrphan
 			}
-			err := r.gone(t.Context(), d)
+			var err error
+			synctest.Test(t, func(t *testing.T) { err = r.gone(t.Context(), d) })
 			if err == nil || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), tc.not) {
 				t.Errorf("%v\n%s", err, r.Out)
 			}
@@ -142,10 +142,7 @@ func TestDepartureSaysWhatBecomesOfTheAddons(t *testing.T) {
 		"ClusterIsUnknown": {of("edge1", "", 2, ""), of("other", "", 1, ""), false, "its 2 add-ons are uninstalled"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := onHub(tc.reg, tc.other).Departure(t.Context(), edge1, tc.orphan, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := must.Get(onHub(tc.reg, tc.other).Departure(t.Context(), edge1, tc.orphan, false)).Or(t)
 			var b strings.Builder
 			if err := d.Print(&b); err != nil || !strings.Contains(b.String(), tc.want) {
 				t.Errorf("%v, it would do\n%s", err, b.String())

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,10 +29,14 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
 const hubID = "chandler"
+
+// began is when the clock of a test begins that does not wait (testing/synctest).
+var began = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 var (
 	edge1  = types.NamespacedName{Namespace: "fleet", Name: "edge1"}
@@ -87,6 +92,19 @@ func onHub(objects ...client.Object) *Registrar {
 	return r
 }
 
+// departure is that of fleet/edge1, whose add-ons and account go with it.
+func departure(t *testing.T, r *Registrar) *Departure {
+	t.Helper()
+	return must.Get(r.Departure(t.Context(), edge1, false, false)).Or(t)
+}
+
+// leave carries a departure out, by a clock that waits for nobody.
+func leave(t *testing.T, r *Registrar, d *Departure) (err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { err = r.Leave(t.Context(), d) })
+	return err
+}
+
 // Secret fleet/edge1 and its account go with the registration that has it for its origin, and with no other one.
 func TestDepartureTakesItsOwnSecret(t *testing.T) {
 	kamajis := origin.Kamaji.Reference("edge1")
@@ -122,9 +140,7 @@ func TestDepartureTakesItsOwnSecret(t *testing.T) {
 				return
 			}
 			var b strings.Builder
-			if err := d.Print(&b); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, d.Print(&b))
 			if (d.secret != nil) != tc.takes || strings.Contains(b.String(), "Secret fleet/edge1: deleted") != tc.takes {
 				t.Errorf("it would do\n%s", b.String())
 			}
@@ -133,7 +149,8 @@ func TestDepartureTakesItsOwnSecret(t *testing.T) {
 }
 
 // answering puts a way to a cluster into a Secret that answers one request after the other with a status, and everything from then on
-// with the last one, and counts what it is asked. The token expires at a time.
+// with the last one, and counts what it is asked. The token expires at a time. No connection stays open: a test that does not wait ends
+// only when nothing is left of it.
 func answering(t *testing.T, s *corev1.Secret, expires time.Time, codes ...int) *atomic.Int32 {
 	t.Helper()
 	asked := &atomic.Int32{}
@@ -143,6 +160,7 @@ func answering(t *testing.T, s *corev1.Secret, expires time.Time, codes ...int) 
 		w.WriteHeader(code)
 		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d}`, code)
 	}))
+	server.Config.SetKeepAlivesEnabled(false)
 	t.Cleanup(server.Close)
 	encode := base64.RawURLEncoding.EncodeToString
 	claims := fmt.Sprintf(`{"sub":"system:serviceaccount:%s","iat":1,"exp":%d}`, strings.ReplaceAll(s.Annotations[hubv1.AccountAnnotation], "/", ":"), expires.Unix())
@@ -197,16 +215,13 @@ func TestAccountIsTheLastToGo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := made()
-			asked := answering(t, s, time.Now().Add(time.Hour), http.StatusServiceUnavailable)
+			asked := answering(t, s, began.Add(time.Hour), http.StatusServiceUnavailable)
 			r := onHub(append(tc.there, s)...)
-			d, err := r.Departure(t.Context(), edge1, false, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := departure(t, r)
 			if tc.change != nil {
 				tc.change(t, r.Hub.Client)
 			}
-			err = r.Leave(t.Context(), d)
+			err := leave(t, r, d)
 			if (asked.Load() > 0) != tc.asked || err == nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("asked %d times: %v\n%s", asked.Load(), err, r.Out)
 			}
@@ -222,18 +237,11 @@ func TestAccountIsTheLastToGo(t *testing.T) {
 func TestByHandIsAnotherMeanwhile(t *testing.T) {
 	reg := byHand("edge1", "elsewhere")
 	r := onHub(reg)
-	d, err := r.Departure(t.Context(), edge1, false, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := departure(t, r)
 	again := byHand("edge1", "elsewhere")
 	again.UID = "again"
-	if err := r.Hub.Client.Delete(t.Context(), reg); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Hub.Client.Create(t.Context(), again); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Hub.Client.Delete(t.Context(), reg))
+	must.Do(t, r.Hub.Client.Create(t.Context(), again))
 	if err := r.Leave(t.Context(), d); err == nil || !strings.Contains(err.Error(), "meanwhile") {
 		t.Error(err)
 	}
@@ -270,9 +278,7 @@ func TestSecretThatAnotherRegistrationUses(t *testing.T) {
 			s.Labels[hubv1.RegisterLabel] = "false"
 			r := onHub(s)
 			create := func() {
-				if err := r.Hub.Client.Create(t.Context(), tc.other); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, r.Hub.Client.Create(t.Context(), tc.other))
 			}
 			if !tc.late {
 				create()
@@ -291,9 +297,7 @@ func TestSecretThatAnotherRegistrationUses(t *testing.T) {
 			if tc.late {
 				create()
 			}
-			if err := r.Leave(t.Context(), d); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, leave(t, r, d))
 			if err := r.Hub.Client.Get(t.Context(), edge1, &corev1.Secret{}); (err == nil) != tc.stays {
 				t.Errorf("the Secret: %v\n%s", err, r.Out)
 			}
@@ -303,7 +307,7 @@ func TestSecretThatAnotherRegistrationUses(t *testing.T) {
 
 // A former run has removed the account, and the Secret is still there. The cluster refuses the token, and goes on to refuse it.
 func TestAccountThatIsGone(t *testing.T) {
-	later, before := time.Now().Add(time.Hour), time.Now().Add(-time.Minute)
+	later, before := began.Add(time.Hour), began.Add(-time.Minute)
 	for name, tc := range map[string]struct {
 		expires time.Time
 		codes   []int
@@ -323,17 +327,11 @@ func TestAccountThatIsGone(t *testing.T) {
 			answering(t, s, tc.expires, tc.codes...)
 			r := onHub(s)
 			if tc.admin {
-				config, err := kubeconfig.Parse(s.Data[account.SecretKey], account.Lenient())
-				if err != nil {
-					t.Fatal(err)
-				}
+				config := must.Get(kubeconfig.Parse(s.Data[account.SecretKey], account.Lenient())).Or(t)
 				r.Cluster = config.RESTConfig()
 			}
-			d, err := r.Departure(t.Context(), edge1, false, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = r.Leave(t.Context(), d)
+			d := departure(t, r)
+			err := leave(t, r, d)
 			if (err == nil) != (tc.err == "") || err != nil && (!strings.Contains(err.Error(), tc.err) || !strings.Contains(err.Error(), "These stay")) {
 				t.Errorf("%v\n%s", err, r.Out)
 			}

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -115,15 +116,17 @@ func TestDeparturePrint(t *testing.T) {
 }
 
 func TestUntil(t *testing.T) {
-	looks := 0
-	if err := until(t.Context(), time.Minute, func(context.Context) (bool, error) { looks++; return looks == 2, nil }); err != nil || looks != 2 {
-		t.Errorf("%d looks, %v", looks, err)
-	}
-	if err := until(t.Context(), time.Millisecond, func(context.Context) (bool, error) { return false, nil }); !errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
-	}
-	failed := errors.New("it fails")
-	if err := until(t.Context(), time.Minute, func(context.Context) (bool, error) { return false, failed }); !errors.Is(err, failed) {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		if err := until(t.Context(), time.Minute, func(context.Context) (bool, error) { looks++; return looks == 2, nil }); err != nil || looks != 2 {
+			t.Errorf("%d looks, %v", looks, err)
+		}
+		if err := until(t.Context(), time.Millisecond, func(context.Context) (bool, error) { return false, nil }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		failed := errors.New("it fails")
+		if err := until(t.Context(), time.Minute, func(context.Context) (bool, error) { return false, failed }); !errors.Is(err, failed) {
+			t.Error(err)
+		}
+	})
 }

@@ -35,10 +35,7 @@ func TestVariablesOfAClusterAreTraced(t *testing.T) {
 			p := programOfSpec(t, text)
 			to, in := fleetInput(1)
 			in.Variables = []render.Layer{{Name: "the cluster", Values: tc.variables}}
-			r, err := render.Render(p, to, in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := renders(t, p, to, in)
 			if len(r.Failed) > 0 || len(r.Objects) != 1 {
 				t.Fatalf("the add-on does not come out: %v", r.Failed)
 			}
@@ -72,10 +69,7 @@ func TestObjectsAreNotMergedIntoAnExpression(t *testing.T) {
 	p := programOfSpec(t, text)
 	to, in := fleetInput(1)
 	to.Chart = render.ManifestChart{URL: "http://charts", Name: "c", Digest: "sha256:0"}
-	r, err := render.Render(p, to, in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := renders(t, p, to, in)
 	if got := r.Failed["a"].Error(); !strings.Contains(got, "objects cannot be merged into what is not known yet") {
 		t.Errorf("got %q", got)
 	}

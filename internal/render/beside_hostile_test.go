@@ -14,14 +14,13 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
 func besideSpec(t *testing.T, text string) *hubv1.AddonSetSpec {
 	spec := &hubv1.AddonSetSpec{}
-	if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte(text), spec))
 	return spec
 }
 
@@ -123,9 +122,7 @@ func TestBesideTargetPathInjects(t *testing.T) {
 	if from["literal"] == true {
 		replace = chartutil.ReplacePathLiteralValue
 	}
-	if err := replace(values, from["targetPath"].(string), "x,image.repository=evil,securityContext.privileged=true"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, replace(values, from["targetPath"].(string), "x,image.repository=evil,securityContext.privileged=true"))
 	if got := values["image"].(map[string]any)["repository"]; got != "good" {
 		t.Errorf("the owner of the Secret decides the image: %v", values)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -51,9 +52,7 @@ func TestBesideTheCluster(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			spec := &hubv1.AddonSetSpec{}
-			if err := yaml.UnmarshalStrict([]byte("addons: [{name: a, "+tc.addon+"}]"), spec); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, yaml.UnmarshalStrict([]byte("addons: [{name: a, "+tc.addon+"}]"), spec))
 			result, err := besides(spec, fluxspec.Author{Namespace: "flux-system", Platform: true}, tc.doc)
 			switch {
 			case tc.refused != "" && (err == nil || !strings.Contains(err.Error(), tc.refused)):
@@ -63,10 +62,7 @@ func TestBesideTheCluster(t *testing.T) {
 			case err != nil:
 				t.Fatal(err)
 			}
-			manifest, err := yaml.Marshal(result.Objects[0].Manifest().Object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			manifest := must.Get(yaml.Marshal(result.Objects[0].Manifest().Object)).Or(t)
 			keys := map[string][]string{}
 			for _, c := range result.Objects[0].Copies {
 				keys[c.Kind+" "+c.Name] = append(keys[c.Kind+" "+c.Name], c.Keys...)
@@ -110,17 +106,12 @@ func besides(spec *hubv1.AddonSetSpec, author fluxspec.Author, doc render.Docume
 // TestBesideInTheSameNamespace: where the cluster is registered in the set's own namespace, Flux reads the object itself.
 func TestBesideInTheSameNamespace(t *testing.T) {
 	spec := &hubv1.AddonSetSpec{}
-	if err := yaml.UnmarshalStrict([]byte("addons: [{name: a, "+fmt.Sprintf(besideChart, `{kind: ConfigMap, name: x, from: Cluster}`)+"}]"), spec); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte("addons: [{name: a, "+fmt.Sprintf(besideChart, `{kind: ConfigMap, name: x, from: Cluster}`)+"}]"), spec))
 	result, err := besides(spec, fluxspec.Author{Namespace: "tenants"}, render.ConfigMap(nil, map[string]string{"values.yaml": "a: 1"}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := yaml.Marshal(result.Objects[0].Manifest().Object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(yaml.Marshal(result.Objects[0].Manifest().Object)).Or(t)
 	if len(result.Objects[0].Copies) > 0 || !strings.Contains(string(raw), "name: x\n") {
 		t.Errorf("copies %v of:\n%s", result.Objects[0].Copies, raw)
 	}
@@ -137,9 +128,7 @@ func TestBesideForTeams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := &hubv1.AddonSetSpec{}
-			if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, yaml.UnmarshalStrict([]byte(text), spec))
 			doc := render.Secret(nil, map[string]string{hubv1.ShareAnnotation: "team"}, "", map[string][]byte{"values.yaml": []byte("a: 1")})
 			_, err := besides(spec, fluxspec.Author{Namespace: "team", Team: &fluxspec.TeamRules{}}, doc)
 			if err == nil || !strings.Contains(err.Error(), fluxspec.TeamFrom) {
@@ -156,9 +145,7 @@ func TestVariablesBesideTheCluster(t *testing.T) {
 		overlays: [{name: o, when: "<< true >>", variables: {size: overlay}}],
 		addons: [{name: a, helmRelease: {chart: {spec: {chart: "<< vars.image >>", sourceRef: {kind: HelmRepository, name: r}}}, values: {size: "<< vars.size >>", zone: "<< vars.zone >>"}}}]}`
 	spec := &hubv1.AddonSetSpec{}
-	if err := yaml.UnmarshalStrict([]byte(set), spec); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte(set), spec))
 	p := compiled(t, spec)
 	in := besideInput()
 	in.Variables = []render.Layer{{Name: "registration", Values: map[string]any{"zone": "registration"}}}

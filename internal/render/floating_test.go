@@ -18,6 +18,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -26,13 +27,8 @@ const someCommit = "8a0a69e0f0910bb3e11b0a4789781ee4f11f8990"
 func floatingProgram(t *testing.T, text string) (*compile.Program, render.Target) {
 	t.Helper()
 	spec := &hubv1.AddonSetSpec{}
-	if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
-		t.Fatal(err)
-	}
-	p, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Set: "base", Platform: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte(text), spec))
+	p := must.Get(compile.Compile(spec, compile.Author{Namespace: "flux-system", Set: "base", Platform: true})).Or(t)
 	return p, render.Target{HubID: "chandler", Namespace: "flux-system", Set: "base"}
 }
 
@@ -152,9 +148,7 @@ func TestFixed(t *testing.T) {
 	found := render.Floating(p, target, render.Choices{}, nil)
 	want := []render.Fixed{{Addon: "a", What: "chart x 1.2.3 of HelmRepository h"}, {Addon: "b", What: "commit " + someCommit + " of GitRepository g"},
 		{Addon: "e", What: "commit " + someCommit + " of GitRepository g"}}
-	if diff := cmp.Diff(want, found.Fixed); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	must.Equal(t, want, found.Fixed)
 	if len(found.Objects) != 1 || strings.Join(found.Objects[0].Addons, " ") != "c d" {
 		t.Errorf("it floats: %+v", found.Objects)
 	}
@@ -169,9 +163,7 @@ func TestFloatingOfATenant(t *testing.T) {
 			patches: [{op: add, path: /chart/spec/sourceRef/namespace, value: flux-system}]}]}]`),
 	} {
 		spec := &hubv1.AddonSetSpec{}
-		if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.UnmarshalStrict([]byte(text), spec))
 		p, err := compile.Compile(spec, compile.Author{Namespace: "tenant", Set: "base"})
 		if err != nil {
 			t.Fatal(name, err)
@@ -184,14 +176,9 @@ func TestFloatingOfATenant(t *testing.T) {
 		}
 	}
 	spec := &hubv1.AddonSetSpec{}
-	if err := yaml.UnmarshalStrict([]byte(fmt.Sprintf(chart, `name: "<< 'handmade' >>"`, "")), spec); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte(fmt.Sprintf(chart, `name: "<< 'handmade' >>"`, "")), spec))
 	team := &fluxspec.TeamRules{Name: "dev", Namespaces: []string{"apps"}, Allow: []string{"https://git.example.org/*"}}
-	p, err := compile.Compile(spec, compile.Author{Namespace: "tenant", Set: "base", Team: team})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(compile.Compile(spec, compile.Author{Namespace: "tenant", Set: "base", Team: team})).Or(t)
 	if f := render.Floating(p, render.Target{HubID: "chandler", Namespace: "tenant", Set: "base"}, render.Choices{}, nil); len(f.Objects) > 0 {
 		t.Errorf("a team's set follows what is not its own: %s", f.Objects[0].What)
 	}
@@ -243,12 +230,8 @@ func TestPinned(t *testing.T) {
 				t.Errorf("the copy has the name of what follows upstream: %s", pinned.GetName())
 			}
 			var want map[string]any
-			if err := yaml.Unmarshal([]byte(tc.want), &want); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, pinned.Object["spec"]); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			must.Do(t, yaml.Unmarshal([]byte(tc.want), &want))
+			must.Equal(t, want, pinned.Object["spec"])
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -37,9 +38,7 @@ func TestHostileExpressions(t *testing.T) {
 				fmt.Fprintf(&b, "- {name: a%d, helmRelease: {chart: {spec: {chart: c, sourceRef: {kind: HelmRepository, name: r}}}, values: {x: %q}}}\n", i, tc.value)
 			}
 			spec := &hubv1.AddonSetSpec{}
-			if err := yaml.UnmarshalStrict([]byte(b.String()), spec); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, yaml.UnmarshalStrict([]byte(b.String()), spec))
 			done := make(chan *render.Result, 1)
 			go func() {
 				p, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Platform: true})
@@ -80,13 +79,8 @@ func TestHostileReferences(t *testing.T) {
 		fmt.Fprintf(&b, "    - {kind: ConfigMap, name: a%d, optional: true}\n", i)
 	}
 	spec := &hubv1.AddonSetSpec{}
-	if err := yaml.UnmarshalStrict([]byte(b.String()), spec); err != nil {
-		t.Fatal(err)
-	}
-	p, err := compile.Compile(spec, compile.Author{Namespace: "team-a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte(b.String()), spec))
+	p := must.Get(compile.Compile(spec, compile.Author{Namespace: "team-a"})).Or(t)
 	to, in := fleetInput(1)
 	to.Chart = render.ManifestChart{URL: "http://chandler", Name: "manifests", Digest: "sha256:0"}
 	begin := time.Now()
@@ -175,10 +169,7 @@ func TestHostilePatches(t *testing.T) {
 			p := programOfSpec(t, b.String())
 			to, in := fleetInput(1)
 			began := time.Now()
-			r, err := render.Render(p, to, in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := renders(t, p, to, in)
 			if got := fmt.Sprint(r.Failed[fmt.Sprintf("a%d", tc.addons-1)]); !strings.Contains(got, tc.want) || len(got) > 500 {
 				t.Errorf("got %.500s", got)
 			}

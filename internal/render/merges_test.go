@@ -58,10 +58,7 @@ func TestObjectOverExpression(t *testing.T) {
 			}
 			to := target("tenant1")
 			to.Chart = render.ManifestChart{URL: "http://hub.example.org", Name: "chandler-manifests", Digest: "sha256:0"}
-			got, err := render.Render(p, to, in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := renders(t, p, to, in)
 			if failed := got.Failed["a"].Error(); failed != tc.renders {
 				t.Errorf("got %q, want %q", failed, tc.renders)
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -28,9 +29,7 @@ const chartBody = "{chart: {spec: {chart: podinfo, version: 6.x, sourceRef: {kin
 func addonsOf(t *testing.T, text string) *compile.Program {
 	t.Helper()
 	var addons []hubv1.Addon
-	if err := yaml.UnmarshalStrict([]byte(text), &addons); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte(text), &addons))
 	return compiled(t, &hubv1.AddonSetSpec{Addons: addons})
 }
 
@@ -82,10 +81,7 @@ func programs(t *testing.T) map[string]*compile.Program {
 func TestProgramsAreNotShared(t *testing.T) {
 	for name, p := range programs(t) {
 		t.Run(name, func(t *testing.T) {
-			before, err := json.Marshal(p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := must.Get(json.Marshal(p)).Or(t)
 			text := print(t, p, target("tenant1"))
 			first := rendered(t, p, target("tenant1"))
 			for _, o := range first.Objects {
@@ -146,10 +142,7 @@ func TestObjectsUseTheIdentity(t *testing.T) {
 	to := target("tenant1")
 	want := map[string]any{"configMapRef": map[string]any{"name": identity.KubeconfigCopy(to.HubID, to.Registration)}}
 	for name, p := range programs(t) {
-		result, err := render.Render(p, to, &render.Input{Cluster: &expression.Cluster{Name: "tenant1", UID: "a-uid"}, Identity: "some-cluster"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		result := renders(t, p, to, &render.Input{Cluster: &expression.Cluster{Name: "tenant1", UID: "a-uid"}, Identity: "some-cluster"})
 		for _, o := range result.Objects {
 			got, _, _ := unstructured.NestedMap(o.Object.Object, "spec", "kubeConfig")
 			if d := cmp.Diff(want, got); d != "" {

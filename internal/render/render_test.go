@@ -3,8 +3,6 @@
 package render_test
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,11 +14,11 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/golden"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func target(name string) render.Target {
 	return render.Target{HubID: "chandler", Namespace: "flux-system", Set: "base", Delivery: "base-" + name, Registration: types.NamespacedName{Namespace: "tenants", Name: name}}
@@ -28,14 +26,9 @@ func target(name string) render.Target {
 
 func program(t *testing.T, dir string) *compile.Program {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(dir, "in.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, filepath.Join(dir, "in.yaml"))
 	set := &hubv1.AddonSet{}
-	if err := yaml.UnmarshalStrict(raw, set); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict(raw, set))
 	return compiled(t, &set.Spec)
 }
 
@@ -43,19 +36,18 @@ func program(t *testing.T, dir string) *compile.Program {
 func programOfSpec(t *testing.T, text string) *compile.Program {
 	t.Helper()
 	spec := &hubv1.AddonSetSpec{}
-	if err := yaml.UnmarshalStrict([]byte(text), spec); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte(text), spec))
 	return compiled(t, spec)
 }
 
 func compiled(t *testing.T, spec *hubv1.AddonSetSpec) *compile.Program {
 	t.Helper()
-	p, err := compile.Compile(spec, fluxspec.Author{Namespace: "flux-system", Platform: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return must.Get(compile.Compile(spec, fluxspec.Author{Namespace: "flux-system", Platform: true})).Or(t)
+}
+
+func renders(t *testing.T, p *compile.Program, to render.Target, in *render.Input) *render.Result {
+	t.Helper()
+	return must.Get(render.Render(p, to, in)).Or(t)
 }
 
 func print(t *testing.T, p *compile.Program, to render.Target) string {
@@ -68,10 +60,7 @@ func print(t *testing.T, p *compile.Program, to render.Target) string {
 			docs = append(docs, s.Object.Object)
 		}
 		for _, d := range docs {
-			raw, err := yaml.Marshal(d)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Get(yaml.Marshal(d)).Or(t)
 			b.WriteString("---\n" + string(raw))
 		}
 	}
@@ -94,19 +83,7 @@ func TestGolden(t *testing.T) {
 				t.Errorf("rendering changed the program: %s", cmp.Diff(got, again))
 			}
 			all.WriteString(got)
-			golden := filepath.Join(dir, "want.yaml")
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(string(want), got); d != "" {
-				t.Errorf("-want +got, and go test -update writes it:\n%s", d)
-			}
+			golden.Compare(t, filepath.Join(dir, "want.yaml"), got)
 		})
 	}
 	const digest, epoch = "11050c0ce5d89eeb", 4

@@ -13,6 +13,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -25,9 +26,7 @@ func devTeam() *fluxspec.TeamRules {
 func ofTeam(t *testing.T, r *fluxspec.TeamRules, addon, more string, change func(*render.Input)) (*render.Result, error) {
 	t.Helper()
 	spec := &hubv1.AddonSetSpec{}
-	if err := yaml.UnmarshalStrict([]byte("selectAll: true\naddons: [{name: a, "+addon+"}]\n"+more+"\n"), spec); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte("selectAll: true\naddons: [{name: a, "+addon+"}]\n"+more+"\n"), spec))
 	p, err := compile.Compile(spec, compile.Author{Namespace: "dev-team", Set: "s", Team: r})
 	if err != nil {
 		return nil, err
@@ -237,9 +236,7 @@ func TestOwnersOfClustersAndTeams(t *testing.T) {
 	override := func(body string) func(*render.Input) {
 		return func(in *render.Input) {
 			o := hubv1.Override{Name: "a"}
-			if err := yaml.Unmarshal([]byte(body), &o); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, yaml.Unmarshal([]byte(body), &o))
 			in.Overrides = []hubv1.Override{o}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/expression"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
@@ -45,14 +46,9 @@ func TestWaitsForFacts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spec, vars := &hubv1.AddonSetSpec{}, map[string]any{}
 			for text, into := range map[string]any{"selectAll: true\n" + tc.rest: spec, tc.vars: &vars} {
-				if err := yaml.Unmarshal([]byte(text), into); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, yaml.Unmarshal([]byte(text), into))
 			}
-			program, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Set: "base", Platform: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			program := must.Get(compile.Compile(spec, compile.Author{Namespace: "flux-system", Set: "base", Platform: true})).Or(t)
 			in := &render.Input{Cluster: &expression.Cluster{Name: "t1", Unknown: map[string]expression.Lack{"nodes": {Why: "it does not say", Stays: tc.stays}}},
 				Variables: []render.Layer{{Name: "own", Values: vars}}}
 			result, err := render.Render(program, target("t1"), in)

@@ -53,10 +53,7 @@ func TestValuesAreAnObject(t *testing.T) {
 			if tc.override != "" {
 				in.Overrides = []hubv1.Override{{AddonBody: hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(`{"values": ` + tc.override + `}`)}}, Name: "a"}}
 			}
-			got, err := render.Render(p, target("tenant1"), in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := renders(t, p, target("tenant1"), in)
 			if failed := got.Failed["a"].Error(); (tc.renders == "") != (failed == "") || !strings.Contains(failed, tc.renders) {
 				t.Errorf("got %q, want %q", failed, tc.renders)
 			}

@@ -48,10 +48,7 @@ func TestOwnersPayForThemselves(t *testing.T) {
 			if tc.variables != nil {
 				in.Variables = []render.Layer{{Name: "the cluster", Values: tc.variables}}
 			}
-			r, err := render.Render(p, to, in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := renders(t, p, to, in)
 			if len(r.Failed) > 0 || len(r.Objects) != 100 {
 				t.Errorf("%d add-ons of 100 are delivered, %d failed: %.200s", len(r.Objects), len(r.Failed), fmt.Sprint(r.Failed))
 			}

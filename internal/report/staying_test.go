@@ -6,13 +6,13 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/report"
@@ -147,9 +147,7 @@ func TestStaying(t *testing.T) {
 				want = append(want, w)
 			}
 			got, _ := report.Status(c, d)
-			if diff := cmp.Diff(want, got.Addons, cmpopts.IgnoreFields(hubv1.AddonStatus{}, "Since"), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			must.Equal(t, want, got.Addons, cmpopts.IgnoreFields(hubv1.AddonStatus{}, "Since"), cmpopts.EquateEmpty())
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/rollout"
 )
 
@@ -41,10 +42,7 @@ func TestNoHubWasAtWork(t *testing.T) {
 		"LateWhileItWatchedAll": {edited, false, time.Time{}, edited.Add(30 * time.Minute), true, nil, time.Time{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			strategy, err := rollout.New(&hubv1.Rollout{Waves: canary})
-			if err != nil {
-				t.Fatal(err)
-			}
+			strategy := must.Get(rollout.New(&hubv1.Rollout{Waves: canary})).Or(t)
 			at := func(t time.Time) *metav1.Time { return new(metav1.NewTime(t)) }
 			in := rollout.Input{Set: "a/b", Strategy: strategy, Revision: "two", Now: tc.asked, Since: tc.since,
 				Same: func(*rollout.Cluster, string) bool { return false }, Exists: func(string) bool { return true },

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/rollout"
 )
 
@@ -25,10 +26,7 @@ import (
 func TestRandomDays(t *testing.T) {
 	from, n := 0, 250
 	if text := os.Getenv("CHANDLER_SEED"); text != "" {
-		seed, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		seed := must.Get(strconv.Atoi(text)).Or(t)
 		from, n = seed, 1
 	}
 	for seed := from; seed < from+n && !t.Failed(); seed++ {

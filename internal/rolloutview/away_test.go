@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
 
@@ -26,10 +27,7 @@ func TestLateForTheHubAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := load(t, "testdata/failed/in.yaml")
 			tc.change(in.Set.Status.Rollout)
-			look, err := rolloutview.Look(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			look := must.Get(rolloutview.Look(in)).Or(t)
 			got := map[string]string{}
 			for _, w := range look.Waves {
 				for _, c := range w.Clusters {
@@ -39,10 +37,7 @@ func TestLateForTheHubAlone(t *testing.T) {
 			if !strings.HasPrefix(got["c3"], tc.want) || !strings.HasPrefix(got["c1"], "Failed web: ") || !strings.HasPrefix(got["canary1"], "Done") {
 				t.Errorf("%v, want %q", got, tc.want)
 			}
-			p, err := rolloutview.Status(in, true)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(rolloutview.Status(in, true)).Or(t)
 			var text strings.Builder
 			if err := p.Flush(&text); err != nil || !strings.Contains(strings.Join(strings.Fields(text.String()), " "), " "+tc.want) {
 				t.Errorf("%v, want %q:\n%s", err, tc.want, text.String())

@@ -5,37 +5,29 @@ package rolloutview_test
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
-	"flag"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/crdschema"
+	"github.com/chandler-hub/chandler/internal/golden"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/page"
 	"github.com/chandler-hub/chandler/internal/rolloutview"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
-
 // load reads a set and what belongs to it from one file. A delivery gets the name that the hub gives.
 func load(t *testing.T, file string) *rolloutview.Input {
 	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Read(t, file)
 	in := &rolloutview.Input{Now: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)}
 	for _, text := range strings.Split(string(raw), "\n---\n") {
 		var kind metav1.TypeMeta
@@ -126,16 +118,11 @@ func play(t *testing.T, in *rolloutview.Input, words []string) string {
 	case err != nil:
 		return "error: " + err.Error() + "\n"
 	case p != nil:
-		if err := p.Flush(&out); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Flush(&out))
 		return out.String()
 	}
 	if order.Patch != nil {
-		raw, err := json.Marshal(order.Patch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(json.Marshal(order.Patch)).Or(t)
 		accepted(t, in.Set, raw)
 		out.WriteString(string(raw) + "\n")
 	}
@@ -153,18 +140,13 @@ func accepted(t *testing.T, set *hubv1.AddonSet, patch []byte) {
 	var change struct {
 		Spec struct{ Pause *hubv1.RolloutPause }
 	}
-	if err := json.Unmarshal(patch, &change); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(patch, &change))
 	after := set.DeepCopy()
 	if after.Spec.Pause = change.Spec.Pause; after.Spec.Pause == nil {
 		return
 	}
 	after.Status = hubv1.AddonSetStatus{}
-	raw, err := json.Marshal(after)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(json.Marshal(after)).Or(t)
 	if err := schema.Refuses(raw); err != nil {
 		t.Errorf("%s: %v", patch, err)
 	}
@@ -179,10 +161,7 @@ func TestCommands(t *testing.T) {
 	}
 	for _, dir := range folders {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
-			lines, err := os.ReadFile(filepath.Join(dir, "args.txt"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			lines := must.Read(t, filepath.Join(dir, "args.txt"))
 			in := load(t, filepath.Join(dir, "in.yaml"))
 			var got strings.Builder
 			for _, line := range strings.Split(strings.TrimSpace(string(lines)), "\n") {
@@ -194,23 +173,7 @@ func TestCommands(t *testing.T) {
 				}
 				got.WriteString(play(t, in, strings.Fields(line)) + "\n")
 			}
-			golden(t, filepath.Join(dir, "want.txt"), got.String())
+			golden.Compare(t, filepath.Join(dir, "want.txt"), got.String())
 		})
-	}
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal(err)
-	}
-	if d := gocmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s: -want +got:\n%s", file, d)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/fetch"
 	"github.com/chandler-hub/chandler/internal/inflate"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/sandbox"
 )
 
@@ -35,23 +36,13 @@ func packed(t *testing.T, files map[string]string) string {
 		if to, ok := strings.CutPrefix(text, "-> "); ok {
 			head.Typeflag, head.Linkname, head.Size, text = tar.TypeSymlink, to, 0, ""
 		}
-		if err := w.WriteHeader(head); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.WriteHeader(head))
+		must.Get(w.Write([]byte(text))).Or(t)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zip.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
+	must.Do(t, zip.Close())
 	name := filepath.Join(t.TempDir(), "chart.tgz")
-	if err := os.WriteFile(name, out.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, out.Bytes(), 0o600))
 	return name
 }
 
@@ -70,9 +61,7 @@ func TestHostile(t *testing.T) {
 	t.Cleanup(box.Close)
 	t.Setenv("TOKEN_OF_CI", "hunter2")
 	outside := filepath.Join(t.TempDir(), "secret.yaml")
-	if err := os.WriteFile(outside, []byte("hunter2: a"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(outside, []byte("hunter2: a"), 0o600))
 	for name, tc := range map[string]struct {
 		files map[string]string
 		err   string

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/preview"
 	"github.com/chandler-hub/chandler/internal/snapshot"
 )
@@ -54,10 +55,7 @@ func TestCopiesAreLeftOut(t *testing.T) {
 				}
 				objects[0].Origin.SetAnnotations(all)
 			}
-			raw, err := snapshot.Of(objects, nil, nil, time.Now()).Write()
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Get(snapshot.Of(objects, nil, nil, time.Now()).Write()).Or(t)
 			got := string(raw)
 			if strings.Contains(got, "hunter2") || !strings.Contains(got, "chandler.dev/kubeconfig-key: mine") || strings.Contains(got, "example.com/owner") != tc.kept {
 				t.Errorf("the export has\n%s", got)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -50,10 +51,7 @@ func TestBound(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			text := func() string {
-				raw, err := json.Marshal(tc.object)
-				if err != nil {
-					t.Fatal(err)
-				}
+				raw := must.Get(json.Marshal(tc.object)).Or(t)
 				return string(raw)
 			}
 			status.Bound(tc.object)

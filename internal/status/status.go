@@ -137,6 +137,9 @@ func SomeReady(ready, total int32) string {
 	return fmt.Sprintf("%d of %s Ready", ready, Are(total, "add-on"))
 }
 
+// DeliveredTo says to how many clusters a set is delivered, by their summary: "delivered to 3/4 clusters".
+func DeliveredTo(summary string) string { return fmt.Sprintf("delivered to %s clusters", summary) }
+
 // ExpiresIn returns how long a credential is still valid, for a table: "expired", hours on the last day, days in the
 // last ninety, and otherwise ">90d". It is coarse on purpose: while the expiry is far off, the text does not change,
 // and nothing is written.

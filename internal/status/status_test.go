@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -43,14 +44,8 @@ func TestSummarizeIsReadByKstatus(t *testing.T) {
 				if tc.stale {
 					obj.(metav1.Object).SetGeneration(3)
 				}
-				m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-				if err != nil {
-					t.Fatal(err)
-				}
-				got, err := kstatus.Compute(&unstructured.Unstructured{Object: m})
-				if err != nil {
-					t.Fatal(err)
-				}
+				m := must.Get(runtime.DefaultUnstructuredConverter.ToUnstructured(obj)).Or(t)
+				got := must.Get(kstatus.Compute(&unstructured.Unstructured{Object: m})).Or(t)
 				if got.Status != tc.want {
 					t.Errorf("kstatus says %s (%s), want %s", got.Status, got.Message, tc.want)
 				}

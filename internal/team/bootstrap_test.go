@@ -4,8 +4,6 @@ package team_test
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,19 +19,17 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/crdschema"
+	"github.com/chandler-hub/chandler/internal/golden"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/team"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // of reads a Team.
 func of(t *testing.T, text string) *hubv1.Team {
 	t.Helper()
 	out := &hubv1.Team{}
-	if err := yaml.UnmarshalStrict([]byte(text), out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict([]byte(text), out))
 	return out
 }
 
@@ -47,30 +43,20 @@ func plain(t *testing.T, name, spec string) *hubv1.Team {
 
 func bootstrap(t *testing.T, in *hubv1.Team) *hubv1.AddonSetSpec {
 	t.Helper()
-	spec, err := team.Bootstrap(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return spec
+	return must.Get(team.Bootstrap(in)).Or(t)
 }
 
 // compiled compiles a bootstrap as the hub does.
 func compiled(t *testing.T, name string, spec *hubv1.AddonSetSpec) *compile.Program {
 	t.Helper()
-	p, err := compile.Compile(spec, compile.Author{Namespace: "flux-system", Set: team.SetName(name), Platform: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return must.Get(compile.Compile(spec, compile.Author{Namespace: "flux-system", Set: team.SetName(name), Platform: true})).Or(t)
 }
 
 // objects returns the objects of a bootstrap.
 func objects(t *testing.T, spec *hubv1.AddonSetSpec) []unstructured.Unstructured {
 	t.Helper()
 	var body struct{ Objects []map[string]any }
-	if err := json.Unmarshal(spec.Addons[0].Manifests.Raw, &body); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(spec.Addons[0].Manifests.Raw, &body))
 	out := make([]unstructured.Unstructured, len(body.Objects))
 	for i := range out {
 		out[i].Object = body.Objects[i]
@@ -87,10 +73,7 @@ func TestGolden(t *testing.T) {
 	schema := crdschema.Ours("Team")
 	for _, dir := range dirs {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
-			raw, err := os.ReadFile(filepath.Join(dir, "in.yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Read(t, filepath.Join(dir, "in.yaml"))
 			if err := schema.Refuses(raw); err != nil {
 				t.Errorf("the API server would refuse it: %v", err)
 			}
@@ -104,23 +87,8 @@ func TestGolden(t *testing.T) {
 			if _, err := match.New(match.Reach{Namespace: in.Namespace, Platform: true}, spec); err != nil {
 				t.Error(err)
 			}
-			got, err := yaml.Marshal(spec)
-			if err != nil {
-				t.Fatal(err)
-			}
-			golden := filepath.Join(dir, "want.yaml")
-			if *update {
-				if err := os.WriteFile(golden, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(string(want), string(got)); d != "" {
-				t.Errorf("-want +got, and go test -update writes it:\n%s", d)
-			}
+			got := must.Get(yaml.Marshal(spec)).Or(t)
+			golden.Compare(t, filepath.Join(dir, "want.yaml"), string(got))
 		})
 	}
 }
@@ -256,9 +224,7 @@ func TestIsolation(t *testing.T) {
 	for _, o := range objects(t, bootstrap(t, in)) {
 		if o.GetKind() == "NetworkPolicy" {
 			p := &networkingv1.NetworkPolicy{}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, p, true); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, p, true))
 			policies[p.Namespace] = p.Spec
 		}
 	}

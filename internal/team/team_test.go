@@ -13,6 +13,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/team"
 )
 
@@ -167,14 +168,10 @@ func TestSelector(t *testing.T) {
 func TestRules(t *testing.T) {
 	got := team.Rules(plain(t, "dev", "namespaces: [{name: jobs}, {name: 'apps-<< cluster.name >>'}]"))
 	want := &fluxspec.TeamRules{Name: "dev", Namespaces: []string{"jobs", "apps-<< cluster.name >>"}, MaxAddons: 50}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
+	must.Equal(t, want, got)
 	got = team.Rules(plain(t, "dev", `namespaces: [{name: apps}], maxPriority: 7, addons: {max: 3},
   sources: {allow: ["https://git.example.org/*"], kinds: [Bucket], requireVerification: true}`))
 	want = &fluxspec.TeamRules{Name: "dev", Namespaces: []string{"apps"}, Allow: []string{"https://git.example.org/*"}, Kinds: []string{"Bucket"},
 		RequireVerification: true, MaxPriority: 7, MaxAddons: 3}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
+	must.Equal(t, want, got)
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
@@ -54,9 +55,7 @@ func TestOrphans(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			list, _ := teardown.Orphans(first, tc.deliveries, nil)
-			if d := cmp.Diff(tc.want, names(list)); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			must.Equal(t, tc.want, names(list))
 		})
 	}
 	if got, omitted := teardown.Orphans(nil, nil, nil); got != nil || omitted != 0 {

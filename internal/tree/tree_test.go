@@ -9,10 +9,10 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/tree"
 )
 
@@ -80,9 +80,7 @@ func TestCluster(t *testing.T) {
 └─ Flux objects that no delivery reports
    └─ HelmRelease flux-system/stray  Ready=Unknown
 `
-	if diff := cmp.Diff(want, print(t, in.Tree())); diff != "" {
-		t.Error(diff)
-	}
+	must.Equal(t, want, print(t, in.Tree()))
 	in.Releases, in.Kustomizations, in.FluxUnread = nil, nil, true
 	if got := print(t, in.Tree()); !strings.Contains(got, "base-berlin-lost  you may not read it") {
 		t.Errorf("what could not be read is not told:\n%s", got)

@@ -16,6 +16,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/ui/uitest"
 	"github.com/chandler-hub/chandler/internal/ui/view"
 )
@@ -49,9 +50,7 @@ func serveCluster(t *testing.T, sets int) (*served, *view.Fleet) {
 	s := serve(t, f, objects...)
 	for _, reg := range f.Registrations {
 		stored := &hubv1.ClusterRegistration{}
-		if err := s.hub.Get(t.Context(), client.ObjectKeyFromObject(reg), stored); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.hub.Get(t.Context(), client.ObjectKeyFromObject(reg), stored))
 		reg.ResourceVersion = stored.ResourceVersion
 	}
 	s.asked.take()
@@ -83,13 +82,9 @@ func TestClusterPageCosts(t *testing.T) {
 	}
 	d := &hubv1.AddonDelivery{}
 	at := client.ObjectKey{Namespace: "flux-system", Name: identity.Delivery(f.Sets[1].Name, client.ObjectKeyFromObject(f.Registrations[1]))}
-	if err := s.hub.Get(t.Context(), at, d); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.hub.Get(t.Context(), at, d))
 	d.Status.Addons[0].State, d.Status.Addons[0].Message = hubv1.AddonFailed, "no such image"
-	if err := s.hub.Update(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.hub.Update(t.Context(), d))
 	s.asked.take()
 	deadline := time.Now().Add(10 * time.Second)
 	for !strings.Contains(look(), "no such image") {

@@ -17,6 +17,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/excerpt"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/ui/uitest"
 	"github.com/chandler-hub/chandler/internal/ui/view"
 )
@@ -219,18 +220,12 @@ func TestAnEditMeanwhileAsksAgain(t *testing.T) {
 			s := serve(t, f, f.Sets[0])
 			form := s.form(approval)
 			set := &hubv1.AddonSet{}
-			if err := s.hub.Get(t.Context(), client.ObjectKeyFromObject(f.Sets[0]), set); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.hub.Get(t.Context(), client.ObjectKeyFromObject(f.Sets[0]), set))
 			edit(set)
 			wanted := set.DeepCopy()
-			if err := s.hub.Update(t.Context(), set); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.hub.Update(t.Context(), set))
 			wanted.ResourceVersion = set.ResourceVersion
-			if err := s.hub.Status().Update(t.Context(), wanted); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.hub.Status().Update(t.Context(), wanted))
 			code, body, _ := s.do(http.MethodPost, approval, map[string]string{"Origin": s.base}, form)
 			if got := s.annotation(hubv1.ApproveAnnotation); got != "" || code != http.StatusConflict || !strings.Contains(body, "has changed since you looked") {
 				t.Errorf("%d, approved is %q", code, got)

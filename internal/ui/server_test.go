@@ -33,6 +33,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/live"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/ui"
 	"github.com/chandler-hub/chandler/internal/ui/uitest"
 	"github.com/chandler-hub/chandler/internal/ui/view"
@@ -163,10 +164,7 @@ func serve(t *testing.T, f *view.Fleet, objects ...client.Object) *served {
 	handler = s.server
 	h.Start()
 	t.Cleanup(h.Close)
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jar := must.Get(cookiejar.New(nil)).Or(t)
 	s.Client = &http.Client{Jar: jar, Timeout: 20 * time.Second} // also of a stream
 	if code, _, _ := s.get(strings.TrimPrefix(s.server.URL(), s.base)); code != http.StatusOK {
 		t.Fatalf("the token is not valid: %d", code)
@@ -443,10 +441,7 @@ func TestRestricted(t *testing.T) {
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1"}`)
 	}))
 	t.Cleanup(hub.Close)
-	httpClient, err := rest.HTTPClientFor(ui.Restrict(&rest.Config{Host: hub.URL}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	httpClient := must.Get(rest.HTTPClientFor(ui.Restrict(&rest.Config{Host: hub.URL}))).Or(t)
 	const ours = "/apis/chandler.dev/v1alpha1/namespaces/a/addonsets/b"
 	for request, allowed := range map[string]bool{
 		"GET /api/v1/secrets": false, "GET /api/v1/namespaces/a/secrets": false, "GET /api/v1/namespaces/a/secrets/b": false,
@@ -464,14 +459,8 @@ func TestRestricted(t *testing.T) {
 	} {
 		got = nil
 		method, path, _ := strings.Cut(request, " ")
-		req, err := http.NewRequestWithContext(t.Context(), method, hub.URL+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := httpClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequestWithContext(t.Context(), method, hub.URL+path, nil)).Or(t)
+		r := must.Get(httpClient.Do(req)).Or(t)
 		r.Body.Close()
 		if left := len(got) > 0; left != allowed {
 			t.Errorf("%s: left %v, allowed %v", request, left, allowed)
@@ -483,20 +472,11 @@ func TestRestricted(t *testing.T) {
 func TestRestrictedBehindAPrefix(t *testing.T) {
 	hub := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(hub.Close)
-	c, err := rest.HTTPClientFor(ui.Restrict(&rest.Config{Host: hub.URL + "/k8s/clusters/c-1"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(rest.HTTPClientFor(ui.Restrict(&rest.Config{Host: hub.URL + "/k8s/clusters/c-1"}))).Or(t)
 	for path, want := range map[string]int{"/k8s/clusters/c-1/apis/chandler.dev/v1alpha1/addonsets": 200, "/k8s/clusters/c-1/api/v1/secrets": 403,
 		"/apis/chandler.dev/v1alpha1/addonsets": 403, "/k8s/clusters/c-2/api": 403} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, hub.URL+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := c.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, hub.URL+path, nil)).Or(t)
+		r := must.Get(c.Do(req)).Or(t)
 		if r.Body.Close(); r.StatusCode != want {
 			t.Errorf("%s: %d", path, r.StatusCode)
 		}
@@ -506,10 +486,7 @@ func TestRestrictedBehindAPrefix(t *testing.T) {
 // TestACookieOfAnother: a server on another port may set a cookie of our name for a longer path, which the browser sends first.
 func TestACookieOfAnother(t *testing.T) {
 	s := serve(t, uitest.Fleet(1, 1))
-	at, err := url.Parse(s.base + "/sets")
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(url.Parse(s.base + "/sets")).Or(t)
 	s.Jar.SetCookies(at, []*http.Cookie{{Name: s.Jar.Cookies(at)[0].Name, Value: "x", Path: "/sets"}})
 	if n := len(s.Jar.Cookies(at)); n != 2 {
 		t.Fatalf("%d cookies", n)

@@ -25,6 +25,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/match"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/ui"
 	"github.com/chandler-hub/chandler/internal/ui/uitest"
 	"github.com/chandler-hub/chandler/internal/ui/view"
@@ -100,10 +101,7 @@ func (h *watched) watch(t *testing.T, namespace string) (*ui.Watch, error) {
 func TestWatch(t *testing.T) {
 	h := &watched{fleet: uitest.Fleet(20, 2), events: make(chan any)}
 	h.fleet.Sets[0].Status.Removals, h.fleet.Sets[0].ManagedFields = &hubv1.Removals{UnderWay: []string{"x"}}, []metav1.ManagedFieldsEntry{{Manager: "x"}}
-	w, err := h.watch(t, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(h.watch(t, "")).Or(t)
 	x := w.Index()
 	if len(x.Registrations) != 20 || len(x.Sets) != 2 || len(x.Deliveries) != 40 || len(x.Notes) != 0 || w.Index() != x {
 		t.Fatalf("%d, %d, %d, %q", len(x.Registrations), len(x.Sets), len(x.Deliveries), x.Notes)

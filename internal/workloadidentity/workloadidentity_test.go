@@ -8,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
@@ -80,9 +79,7 @@ func TestCheck(t *testing.T) {
 			case tc.reason == "" && err != nil:
 				t.Fatal(err)
 			case tc.reason == "":
-				if diff := cmp.Diff(tc.want, got.Data); diff != "" {
-					t.Error(diff)
-				}
+				must.Equal(t, tc.want, got.Data)
 			case !errors.As(err, &refused) || refused.Reason != tc.reason || !strings.Contains(err.Error(), tc.says):
 				t.Errorf("got %v, want %s with %q", err, tc.reason, tc.says)
 			}

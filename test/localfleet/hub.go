@@ -110,9 +110,9 @@ func (c *Cluster) RunHub(ctx context.Context, o HubOptions) (*Process, error) {
 			"--metrics-bind-address=0", "--health-probe-bind-address=" + health, "--chart-bind-address=" + charts, "--chart-url=http://" + charts,
 			"--without-policies", // most clusters have none; Args may say otherwise
 		}, o.Args...),
-		// Whatever the tests run with, the hub takes the memory that users see.
-		env:   append([]string{"GOGC=", "KUBECONFIG=" + o.Kubeconfig}, o.Env...),
-		ready: answers(c.probe, "http://"+health+path),
+		env:        append([]string{"KUBECONFIG=" + o.Kubeconfig}, o.Env...),
+		ready:      answers(c.probe, "http://"+health+path),
+		asReleased: true,
 	})
 }
 

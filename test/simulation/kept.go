@@ -74,10 +74,10 @@ func (w *World) dependsOn(o, on apiserver.Object) bool {
 			continue
 		}
 		a, needed := s.addon(apiserver.Label(o, hubv1.AddonLabel)), s.addon(apiserver.Label(on, hubv1.AddonLabel))
-		if a == nil || needed == nil || a.dependsOn != needed.name || needed.after != 0 {
-			return false
+		hasForm := func(a *addon, o apiserver.Object) bool {
+			return a.form == "kustomization" == (nested(o, "kind") == "Kustomization")
 		}
-		return needed.form == "kustomization" == (nested(on, "kind") == "Kustomization")
+		return a != nil && needed != nil && a.dependsOn == needed.name && needed.after == 0 && hasForm(a, o) && hasForm(needed, on)
 	}
 	return false
 }

@@ -142,10 +142,13 @@ func (w *World) checkWindow(r *rolling, set *hubv1.AddonSet, before, d *hubv1.Ad
 	}
 }
 
-// checkConcurrency: no more clusters of a wave work on a revision than may.
+// checkConcurrency: no more clusters of a wave work on a revision than may. One that was paused after it was told to start does not work on
+// what it gets.
 func (w *World) checkConcurrency(r *rolling, m *rolled, key types.NamespacedName, to string) {
-	if m.wave >= len(r.specs[0].Waves) {
-		return // the last one has no limit
+	reg, registered := w.registrationAt(key)
+	paused := registered && status.Reason(reg, hubv1.SuspendedCondition) != ""
+	if paused || m.wave >= len(r.specs[0].Waves) { // the last one has no limit
+		return
 	}
 	limit := max(1, share(r.specs[0].Waves[m.wave].MaxConcurrency, r.totals[m.wave], r.totals[m.wave], true))
 	busy := []string{key.Name}

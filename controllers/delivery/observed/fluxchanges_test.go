@@ -3,12 +3,16 @@
 package observed
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
@@ -17,7 +21,13 @@ import (
 // TestFluxChanges goes through the life of one object: what wakes the controller, and what does not.
 func TestFluxChanges(t *testing.T) {
 	seen := &Sightings{}
-	p := FluxChanges(seen, &Ledger{})
+	woken := false
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	p := FluxChanges(handler.Funcs{
+		CreateFunc: func(context.Context, event.CreateEvent, queue) { woken = true },
+		UpdateFunc: func(context.Context, event.UpdateEvent, queue) { woken = true },
+		DeleteFunc: func(context.Context, event.DeleteEvent, queue) { woken = true },
+	}, seen, &Ledger{})
 	release := func(generation, ready int64, status metav1.ConditionStatus, message string) *helmv2.HelmRelease {
 		o := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a", Generation: generation}}
 		o.Status.Conditions = []metav1.Condition{{Type: hubv1.ReadyCondition, Status: status, Reason: "R", Message: message, ObservedGeneration: ready}}
@@ -29,7 +39,7 @@ func TestFluxChanges(t *testing.T) {
 	suspended := release(3, 2, "Unknown", "again")
 	suspended.Spec.Suspend = true
 	at := &helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a", Generation: 1}}
-	if !p.Create(event.CreateEvent{Object: at}) {
+	if p.Create(t.Context(), event.CreateEvent{Object: at}, nil); !woken {
 		t.Error("one that comes wakes nobody")
 	}
 	for _, step := range []struct {
@@ -58,8 +68,9 @@ func TestFluxChanges(t *testing.T) {
 		{"a label, in a routine look", labelled, true, false},
 		{"it is suspended in one", suspended, true, false},
 	} {
-		if got := p.Update(event.UpdateEvent{ObjectOld: at, ObjectNew: step.to}); got != step.want {
-			t.Errorf("%s: wakes the controller: %t, want %t", step.what, got, step.want)
+		woken = false
+		if p.Update(t.Context(), event.UpdateEvent{ObjectOld: at, ObjectNew: step.to}, nil); woken != step.want {
+			t.Errorf("%s: wakes the controller: %t, want %t", step.what, woken, step.want)
 		}
 		at = step.to
 		// What wakes no controller at its end must look the same in its middle, or a controller that looks just then sees it on its way for ever.
@@ -70,7 +81,8 @@ func TestFluxChanges(t *testing.T) {
 			t.Errorf("%s: looked at just then, nobody knows that it has failed: %+v", step.what, s)
 		}
 	}
-	if !p.Delete(event.DeleteEvent{Object: at}) {
+	woken = false
+	if p.Delete(t.Context(), event.DeleteEvent{Object: at}, nil); !woken {
 		t.Error("one that goes wakes nobody")
 	}
 }

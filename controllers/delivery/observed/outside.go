@@ -5,7 +5,6 @@ package observed
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +13,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/memory"
 	"github.com/chandler-hub/chandler/internal/provenance"
 	"github.com/chandler-hub/chandler/internal/render"
 )
@@ -71,32 +71,9 @@ type look struct {
 	Acts                 bool
 }
 
-// Looks remembers what was seen of each cluster in the namespaces out of reach that have deliveries to it. Otherwise
+// Looks are what was seen of each cluster in the namespaces out of reach that have deliveries to it. Otherwise
 // a user who writes many such deliveries would have a Secret read in every reconcile of those clusters.
-type Looks struct {
-	mu      sync.Mutex
-	entries map[types.NamespacedName]map[string]look
-}
-
-func (l *Looks) of(cluster types.NamespacedName) map[string]look {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.entries[cluster]
-}
-
-// keep replaces what is remembered of a cluster.
-func (l *Looks) keep(cluster types.NamespacedName, seen map[string]look) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(seen) == 0 {
-		delete(l.entries, cluster)
-		return
-	}
-	if l.entries == nil {
-		l.entries = map[types.NamespacedName]map[string]look{}
-	}
-	l.entries[cluster] = seen
-}
+type Looks = memory.Map[types.NamespacedName, map[string]look]
 
 // lookInto returns whether the kubeconfig copy in a namespace holds what Flux reaches the cluster with. If that is not known
 // yet, it returns that it may be so: nothing is made for the cluster then either.
@@ -112,7 +89,8 @@ func (r *Reader) lookInto(ctx context.Context, c *Cluster, namespace string) (lo
 	if err != nil || there == nil || there.Annotations[hubv1.FingerprintAnnotation] != fingerprint {
 		return look{}, IgnoreNotOwned(err)
 	}
-	if seen := r.Looks.of(c.Key)[namespace]; seen.uid == there.UID && seen.version == there.ResourceVersion &&
+	looks, _ := r.Looks.Get(c.Key)
+	if seen := looks[namespace]; seen.uid == there.UID && seen.version == there.ResourceVersion &&
 		seen.fingerprint == fingerprint {
 		return seen, nil
 	}

@@ -50,7 +50,7 @@ type Reader struct {
 func (r *Reader) Gather(ctx context.Context, k types.NamespacedName) (*Cluster, error) {
 	c, err := r.gather(ctx, k)
 	if err == nil {
-		r.Looks.keep(c.Key, c.outside)
+		r.Looks.Update(c.Key, func(map[string]look, bool) (map[string]look, bool) { return c.outside, len(c.outside) > 0 })
 	}
 	return c, err
 }

@@ -3,40 +3,45 @@
 package observed
 
 import (
+	"context"
 	"hash/maphash"
 	"maps"
-	"sync"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
+	"github.com/chandler-hub/chandler/internal/memory"
 )
 
-// FluxChanges drops Flux's many status writes that change nothing of substance. It calls the same function as the
-// report, so that the two cannot disagree. What is remembered of an object goes with it, also if the hub has not deleted it.
-func FluxChanges(seen *Sightings, written *Ledger) predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool {
+// FluxChanges hands events on to a handler, but for Flux's many status writes that change nothing of substance. It calls the same function
+// as the report, so that the two cannot disagree. What is remembered of an object goes with it, also if the hub has not deleted it.
+func FluxChanges(of handler.EventHandler, seen *Sightings, written *Ledger) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
 			seen.news(e.Object)
-			return true
+			of.Create(ctx, e, q)
 		},
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			news := seen.news(e.ObjectNew)
-			return news || !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
-				e.ObjectOld.GetAnnotations()[hubv1.HashAnnotation] != e.ObjectNew.GetAnnotations()[hubv1.HashAnnotation]
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if seen.news(e.ObjectNew) || !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
+				e.ObjectOld.GetAnnotations()[hubv1.HashAnnotation] != e.ObjectNew.GetAnnotations()[hubv1.HashAnnotation] {
+				of.Update(ctx, e, q)
+			}
 		},
-		DeleteFunc: func(e event.DeleteEvent) bool {
-			seen.forget(e.Object)
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			seen.objects.Delete(e.Object.GetUID())
 			written.forget(e.Object)
-			return true
+			of.Delete(ctx, e, q)
 		},
 	}
 }
@@ -47,8 +52,7 @@ func FluxChanges(seen *Sightings, written *Ledger) predicate.Predicate {
 // reconcile wakes no controller. So a reader in the middle of one must see the state before it: settled. The
 // same is true of an object that has failed and is tried again: it counts as failed until it succeeds.
 type Sightings struct {
-	mu      sync.Mutex
-	objects map[types.UID]sighting
+	objects memory.Map[types.UID, sighting]
 }
 
 type sighting struct {
@@ -69,10 +73,16 @@ type sighting struct {
 var seed = maphash.MakeSeed()
 
 // news returns whether an object's state differs from the one before.
-func (s *Sightings) news(obj client.Object) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	was, known := s.objects[obj.GetUID()]
+func (s *Sightings) news(obj client.Object) (news bool) {
+	s.objects.Update(obj.GetUID(), func(was sighting, known bool) (is sighting, keep bool) {
+		is, news = was.and(known, obj)
+		return is, true
+	})
+	return news
+}
+
+// and is what is known when an object has been seen once more, and whether that is news.
+func (was sighting) and(known bool, obj client.Object) (is sighting, news bool) {
 	state := fluxstate.Of(obj)
 	begins := state.Ready == metav1.ConditionUnknown && state.ReadyGeneration == state.Generation
 	// Of one that is seen for the first time, Flux has not begun with a generation of which it has said nothing.
@@ -80,7 +90,7 @@ func (s *Sightings) news(obj client.Object) bool {
 	if !begun {
 		state = unbegun(state)
 	}
-	is := sighting{state: maphash.Comparable(seed, state), generation: state.Generation, begun: begun}
+	is = sighting{state: maphash.Comparable(seed, state), generation: state.Generation, begun: begun}
 	if k, ok := obj.(*kustomizev1.Kustomization); ok {
 		is.applied = was.applied.and(known, k)
 	}
@@ -91,17 +101,10 @@ func (s *Sightings) news(obj client.Object) bool {
 		is.failed = &state
 	}
 	if known && (was.state == is.state || was.routine(state)) {
-		if was.begun != begun || was.applied != is.applied {
-			was.begun, was.applied = begun, is.applied
-			s.objects[obj.GetUID()] = was
-		}
-		return false
+		was.begun, was.applied = begun, is.applied
+		return was, false
 	}
-	if s.objects == nil {
-		s.objects = map[types.UID]sighting{}
-	}
-	s.objects[obj.GetUID()] = is
-	return true
+	return is, true
 }
 
 // unbegun returns the state of an object whose generation Flux has not begun with.
@@ -121,9 +124,7 @@ func (was sighting) routine(state fluxstate.State) bool {
 
 // settled returns an object's state. In the middle of a routine reconcile, it returns the state before that.
 func (s *Sightings) settled(uid types.UID, state fluxstate.State) fluxstate.State {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	was, known := s.objects[uid]
+	was, known := s.objects.Get(uid)
 	if known && (was.generation != state.Generation || !was.begun) {
 		state = unbegun(state)
 	}
@@ -136,12 +137,6 @@ func (s *Sightings) settled(uid types.UID, state fluxstate.State) fluxstate.Stat
 		state.Ready, state.ReadyGeneration = metav1.ConditionTrue, was.ready
 	}
 	return state
-}
-
-func (s *Sightings) forget(obj client.Object) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.objects, obj.GetUID())
 }
 
 // applied is what the hub has seen Flux apply of a Kustomization. status.observedGeneration alone does not say it: a suspension raises it,
@@ -157,9 +152,7 @@ type applied struct {
 // Succeeded returns the last generation of a Kustomization that Flux has applied with success, as far as the hub has seen. A hub that sees
 // the object for the first time goes by its status.
 func (s *Sightings) Succeeded(k *kustomizev1.Kustomization) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	was, known := s.objects[k.UID]
+	was, known := s.objects.Get(k.UID)
 	return was.applied.and(known, k).succeeded
 }
 

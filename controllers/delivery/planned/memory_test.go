@@ -3,6 +3,7 @@
 package planned
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -22,28 +23,62 @@ func TestMemory(t *testing.T) {
 	of := types.NamespacedName{Namespace: "flux-system", Name: "base-one"}
 	cluster := types.NamespacedName{Namespace: "tenants", Name: "one"}
 	var m Memory
-	if m.get(of, "a", now) != nil {
+	if m.get(cluster, of, "a", now) != nil {
 		t.Fatal("it remembers what never was")
 	}
 	result := &render.Result{Objects: []render.Object{{Addon: "x", Trace: nil}}, Until: now.Add(time.Minute)}
-	m.put(of, cluster, "a", result, []string{"7"})
-	got := m.get(of, "a", now)
+	m.put(cluster, of, "a", result, []string{"7"})
+	got := m.get(cluster, of, "a", now)
 	if got == nil || got.Objects[0].Addon != "x" || got.versions[0] != "7" {
 		t.Fatalf("it has forgotten: %+v", got)
 	}
-	if m.get(of, "b", now) != nil {
+	if m.get(cluster, of, "b", now) != nil {
 		t.Error("another input gives the old result")
 	}
-	if m.get(of, "a", now.Add(time.Minute)) != nil {
+	if m.get(cluster, of, "a", now.Add(time.Minute)) != nil {
 		t.Error("a result outlives its time")
 	}
 	m.Forget(types.NamespacedName{Namespace: "tenants", Name: "two"})
-	if m.get(of, "a", now) == nil {
+	if m.get(cluster, of, "a", now) == nil {
 		t.Error("another cluster's was forgotten")
 	}
-	m.Forget(cluster)
-	if m.get(of, "a", now) != nil {
-		t.Error("it was to be forgotten")
+	m.ForgetFrom("other", cluster)
+	if m.get(cluster, of, "a", now) == nil {
+		t.Error("what another namespace delivers was forgotten")
+	}
+	for name, forget := range map[string]func(){
+		"all of the cluster":          func() { m.Forget(cluster) },
+		"what the namespace delivers": func() { m.ForgetFrom(of.Namespace, cluster) },
+		"the delivery":                func() { m.Drop(cluster, of) },
+	} {
+		m.put(cluster, of, "a", result, nil)
+		if forget(); m.get(cluster, of, "a", now) != nil || m.Kept() != 0 {
+			t.Errorf("%s was to be forgotten", name)
+		}
+	}
+	if m.put(cluster, of, "a", result, nil); m.Kept() != 1 {
+		t.Errorf("%d results are remembered", m.Kept())
+	}
+}
+
+// TestMemoryKnowsWhatGoes: a delivery that is looked at no more is told once, whether it was rendered or is to be rendered again.
+func TestMemoryKnowsWhatGoes(t *testing.T) {
+	cluster, a, b := types.NamespacedName{Name: "one"}, types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
+	var m Memory
+	for i, step := range []struct{ now, gone []types.NamespacedName }{
+		{nil, nil}, {[]types.NamespacedName{a, b}, nil}, {[]types.NamespacedName{b}, []types.NamespacedName{a}},
+		{[]types.NamespacedName{b}, nil}, {nil, []types.NamespacedName{b}}, {nil, nil},
+	} {
+		if gone := m.Look(cluster, step.now); !slices.Equal(gone, step.gone) {
+			t.Errorf("%d: gone are %v, want %v", i, gone, step.gone)
+		}
+		if len(step.now) > 0 {
+			m.put(cluster, b, "b", &render.Result{}, nil)
+		}
+		m.Forget(cluster)
+	}
+	if n := m.of.Len(); n != 0 {
+		t.Errorf("%d clusters are remembered of none", n)
 	}
 }
 

@@ -34,7 +34,7 @@ func (r *Planner) Render(ctx context.Context, c *Cluster) error {
 	for _, d := range c.Deliveries {
 		if d.Program != nil && !d.Leaving && c.Registration != nil {
 			if err := r.renderDelivery(ctx, c, d, in.Live); err != nil {
-				r.Memory.Drop(client.ObjectKeyFromObject(d))
+				r.Memory.Drop(c.Key, client.ObjectKeyFromObject(d))
 				d.fail(err)
 			}
 		}
@@ -115,7 +115,7 @@ func (r *Planner) renderDelivery(ctx context.Context, c *Cluster, d *Delivery, l
 	if err != nil {
 		return err
 	}
-	if there := r.Memory.get(memoryKey, print, in.Now); there != nil && !lacks && !c.adopting(d, there.Result) {
+	if there := r.Memory.get(c.Key, memoryKey, print, in.Now); there != nil && !lacks && !c.adopting(d, there.Result) {
 		known, err := r.Documents.Versions(ctx, r.Reader.From(), c.Key, d.Namespace, there.Refs)
 		if err != nil {
 			return err
@@ -140,7 +140,7 @@ func (r *Planner) renderDelivery(ctx context.Context, c *Cluster, d *Delivery, l
 	}
 	maps.Copy(c.Objects, adopted)
 	d.Result = result
-	r.Memory.put(memoryKey, c.Key, print, result, versions)
+	r.Memory.put(c.Key, memoryKey, print, result, versions)
 	return nil
 }
 

@@ -5,23 +5,24 @@ package clitest
 
 import (
 	"errors"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 	"github.com/chandler-hub/chandler/internal/cli/factory"
+	"github.com/chandler-hub/chandler/internal/golden"
 )
 
-// Update is the flag -update.
-var Update = flag.Bool("update", false, "write the golden files")
+// Update is the flag -update. Write writes a file, and the folders that it is in.
+var (
+	Update = golden.Update
+	Write  = golden.Write
+)
 
 // RegistrationFile and SetFile are files of one cluster, and of one set that goes there.
 const (
@@ -99,28 +100,7 @@ func (l *Output) String() string {
 // Golden compares a text with a file of testdata. With -update it writes the file.
 func Golden(t *testing.T, file, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", filepath.FromSlash(file))
-	if *Update {
-		Write(t, path, got)
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s: -want +got:\n%s", file, d)
-	}
-}
-
-// Write writes a file, and the folders that it is in.
-func Write(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	golden.Compare(t, filepath.Join("testdata", filepath.FromSlash(file)), got)
 }
 
 // Words splits a line as a shell does that knows single quotes.

@@ -13,6 +13,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/factory"
 	"github.com/chandler-hub/chandler/internal/crdschema"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // run runs the command line with `chandler create`, and returns what it prints.
@@ -69,9 +70,7 @@ func wantAccepted(t *testing.T, what, stream string) {
 // TestCreate: what the commands print for Git.
 func TestCreate(t *testing.T) {
 	values := filepath.Join(t.TempDir(), "values.yaml")
-	if err := os.WriteFile(values, []byte("replicas: 2\nbig: 9007199254740993\nnothing: null\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(values, []byte("replicas: 2\nbig: 9007199254740993\nnothing: null\n"), 0o600))
 	for name, args := range map[string]string{
 		"team":       "team shop --selector env=staging --team-namespace shop-team,shop-ci --cluster-namespace apps --cluster-namespace jobs --pod-security restricted --network-policy Isolated --allow-source https://git.example.org/shop/* --source-kind GitRepository --quota requests.cpu=8,pods=50 --group shop-devs --user ann@example.org --labels owner=shop --require-verification --delete-namespaces --cluster-role edit",
 		"team-small": "team shop --all",
@@ -82,10 +81,7 @@ func TestCreate(t *testing.T) {
 		"set-folder": "set hello --all --source OCIRepository/fleet --path ./hello --target-namespace hello",
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, err := run(append(append([]string{"create"}, strings.Fields(args)...), "--export")...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(run(append(append([]string{"create"}, strings.Fields(args)...), "--export")...)).Or(t)
 			wantAccepted(t, name, out)
 			clitest.Golden(t, name+".yaml", out)
 		})

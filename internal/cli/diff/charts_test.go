@@ -11,6 +11,7 @@ import (
 	"testing/fstest"
 
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/sandbox"
 	"github.com/chandler-hub/chandler/test/localfleet"
 )
@@ -40,10 +41,7 @@ spec:
 
 // TestDiffCharts: what becomes of objects, from charts and folders that are fetched, and from copies of them at two revisions.
 func TestDiffCharts(t *testing.T) {
-	charts, err := localfleet.NewChartServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	charts := must.Get(localfleet.NewChartServer()).Or(t)
 	t.Cleanup(func() { _ = charts.Close() })
 	for version, replicas := range map[string]string{"1.0.0": "1", "1.1.0": "2"} {
 		files := fstest.MapFS{
@@ -51,19 +49,12 @@ func TestDiffCharts(t *testing.T) {
 			"web/templates/a.yaml": {Data: []byte("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: " + replicas +
 				", minReadySeconds: {{ .Capabilities.KubeVersion.Minor }}}\n")},
 		}
-		if err := charts.Publish(files, "web"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, charts.Publish(files, "web"))
 	}
-	repos, err := localfleet.NewGitServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	repos := must.Get(localfleet.NewGitServer()).Or(t)
 	t.Cleanup(func() { _ = repos.Close() })
 	const policy = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: policy, namespace: default}\ndata: {a: \"1\"}\n"
-	if _, err := repos.Commit("fleet", map[string]string{"policies/a.yaml": policy}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(repos.Commit("fleet", map[string]string{"policies/a.yaml": policy})).Or(t)
 	side := func(version string) string {
 		dir := filepath.Join(t.TempDir(), "fleet")
 		text := strings.NewReplacer("$GIT", repos.URL("fleet"), "$CHARTS", charts.URL(), "$VERSION", version).Replace(chartFleet)
@@ -102,12 +93,8 @@ func TestDiffCharts(t *testing.T) {
 	check("a folder of this repository", here, 1, "~ other content policies (flux-system/base)", "data.a: \"1\" → \"2\"")
 	clitest.Write(t, filepath.Join(repo, "addons", "policies", "kustomization.yaml"), "resources: [https://example.org/a.yaml]\n")
 	check("a base from elsewhere", here, 2, "policies/kustomization.yaml names an address, and nothing is fetched here")
-	if err := os.Remove(filepath.Join(repo, "addons", "policies", "kustomization.yaml")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/etc/hostname", filepath.Join(repo, "addons", "policies", "b.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(repo, "addons", "policies", "kustomization.yaml")))
+	must.Do(t, os.Symlink("/etc/hostname", filepath.Join(repo, "addons", "policies", "b.yaml")))
 	check("a link, which Flux does not take along", here, 1, "on the cluster: 1 changed\n        ~ ConfigMap default/policy\n")
 	// A clone in CI has the credential it was cloned with.
 	inGit(t, repo, "config", "http.extraheader", "AUTHORIZATION: basic hunter2")

@@ -23,6 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	rules "github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // storedHub is an API server that lists what it has, and notes what it was asked.
@@ -102,9 +103,7 @@ func newStoredHub(t *testing.T) (h *storedHub, server string) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	revision := func(name, value string) string {
 		var set hubv1.AddonSet
-		if err := yaml.Unmarshal([]byte(strings.Replace(liveSet, "<< vars.replicas >>", value, 1)), &set); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal([]byte(strings.Replace(liveSet, "<< vars.replicas >>", value, 1)), &set))
 		raw, _, err := compile.Snapshot(&set.Spec, &compile.Pins{ConfigMaps: map[string]map[string]string{"sizes": {"replicas": value}}})
 		if err != nil {
 			t.Fatal(err)
@@ -217,9 +216,7 @@ func TestExportFleet(t *testing.T) {
 	if _, said, code := diffed(t, args...); code != 1 || !strings.Contains(said, "is an export of a fleet (left out)") {
 		t.Errorf("with the export among the files it ends with %d: %s", code, said)
 	}
-	if err := os.Remove(filepath.Join(dir, "fleet.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(dir, "fleet.yaml")))
 	if _, said, code := diffed(t, args...); code != 2 || !strings.Contains(said, "no such file") {
 		t.Errorf("without the export it ends with %d: %s", code, said)
 	}
@@ -257,10 +254,7 @@ func TestDiffLiveRules(t *testing.T) {
 		h.objects[at] = older
 		if tc.rules != nil {
 			config := &hubconfig.Config{Shared: hubconfig.Shared{HubID: "chandler", PlatformNamespaces: []string{"flux-system"}}, Rules: *tc.rules}
-			data, err := json.Marshal(config.Published())
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(json.Marshal(config.Published())).Or(t)
 			h.objects[at] = "{apiVersion: v1, kind: ConfigMap, metadata: {name: chandler-hub, namespace: chandler-system}, data: " + string(data) + "}"
 		}
 		out, errs, code := diffed(t, "--server", server, "-f", file, "--live")

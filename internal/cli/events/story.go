@@ -72,8 +72,8 @@ func (o *teller) run(ctx context.Context, cluster, addon string) error {
 	return err
 }
 
-// readEvery is how often the objects are read that say what happens.
-const readEvery = 2 * time.Second
+// readEvery is how often the objects are read that say what happens; a variable for the tests.
+var readEvery = 2 * time.Second
 
 // relisted is how often it looks for deliveries that have come. Those that are known are read more often.
 const relisted = 30 * time.Second

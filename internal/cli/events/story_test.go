@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
+	"github.com/chandler-hub/chandler/internal/cli/events"
 )
 
 // storied is what a cluster with a story has beside the objects of testdata/live.
@@ -88,6 +89,8 @@ func change(t *testing.T, u *unstructured.Unstructured, field, text string) {
 
 // TestStoryAreFollowed: what is told and what changes is shown once, and Ctrl-C is no error.
 func TestStoryAreFollowed(t *testing.T) {
+	const readEvery = 20 * time.Millisecond
+	events.ReadEvery(t, readEvery)
 	h := clitest.NewSmallHub(t, clitest.SmallFleet())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -122,8 +125,7 @@ func TestStoryAreFollowed(t *testing.T) {
 	wait("it happened")
 	wait("InstallSucceeded: installed")
 	wait(`add-on "cert-manager"`)
-	const readEvery = 2 * time.Second   // as internal/cli/events has it
-	time.Sleep(readEvery + readEvery/2) // it looks once more, and finds nothing new
+	time.Sleep(10 * readEvery) // it looks again, and finds nothing new
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/get"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // noon is the time of the commands.
@@ -112,14 +113,9 @@ func TestGetWatch(t *testing.T) {
 		u := h.Objects[i].DeepCopy()
 		u.SetResourceVersion("8")
 		if change != "" {
-			if err := unstructured.SetNestedField(u.Object, change, "status", "kubernetesVersion"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, unstructured.SetNestedField(u.Object, change, "status", "kubernetesVersion"))
 		}
-		raw, err := json.Marshal(map[string]any{"type": typ, "object": u.Object})
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(json.Marshal(map[string]any{"type": typ, "object": u.Object})).Or(t)
 		return string(raw)
 	}
 	h.Watched = []string{event("MODIFIED", "", 0), event("MODIFIED", "v1.37.0", 0), event("BOOKMARK", "", 0), event("DELETED", "", 2)}
@@ -134,8 +130,6 @@ func TestGetWatch(t *testing.T) {
 	for until := time.Now().Add(20 * time.Second); strings.Count(out.String(), "\n") < printed && time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 	}
 	stop()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-done)
 	clitest.Golden(t, "watch.txt", out.String())
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/factory"
 	"github.com/chandler-hub/chandler/internal/cli/imports"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // importing runs `chandler import` on files with these names and texts, and returns what it prints, and says on stderr.
@@ -21,12 +22,8 @@ func importing(t *testing.T, files map[string]string, args ...string) (dir, stdo
 	dir = t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	stdout, stderr, err = run(append([]string{dir}, args...)...)
 	plain := strings.NewReplacer(dir+string(filepath.Separator), "")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // TestTargetTakesTheKeyThatFluxTakes: without a key, that is value, and value.yaml if there is no value.
@@ -35,10 +36,7 @@ clusters: [{name: c, cluster: {server: "https://` + server + `:6443"}}], users: 
 				}
 				return
 			}
-			want, err := kubeconfig.Parse(at(tc.server), kubeconfig.Rules{AllowMissingCA: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must.Get(kubeconfig.Parse(at(tc.server), kubeconfig.Rules{AllowMissingCA: true})).Or(t)
 			if got.Problem != "" || got.Fingerprint != want.TargetFingerprint() {
 				t.Errorf("%+v", got)
 			}

@@ -40,8 +40,9 @@ spec:
       literal: $${untouched}
 `
 
-// fleetOfParents is a repository in which each cluster is a parent with variables, over one template.
-func fleetOfParents() map[string]string {
+// fleetOfParents is a repository in which each cluster is a parent with variables, over one template. Kustomize takes its time for each
+// folder that it builds, and so for each cluster.
+func fleetOfParents(clusters ...string) map[string]string {
 	files := map[string]string{
 		"clusters/mgmt/gotk-sync.yaml": parent("flux-system", "./clusters/mgmt", ""),
 		"clusters/mgmt/vars.yaml":      parent("vars", "./vars", ""),
@@ -54,7 +55,7 @@ func fleetOfParents() map[string]string {
 			"{name: NAME, namespace: flux-system}", "\n  name: ${cluster}-capi\n  namespace: flux-system"),
 		"capi/cluster.yaml": "apiVersion: cluster.x-k8s.io/v1beta2\nkind: Cluster\nmetadata:\n  name: ${cluster}\n",
 	}
-	for _, cluster := range []string{"eu-1", "eu-2", "us-1"} {
+	for _, cluster := range clusters {
 		files["fleet/"+cluster+".yaml"] = parent(cluster, "./template", "  postBuild:\n    substitute: {cluster: "+cluster+"}\n"+
 			"    substituteFrom: [{kind: ConfigMap, name: fleet-vars}]\n")
 	}
@@ -64,7 +65,7 @@ func fleetOfParents() map[string]string {
 // TestImportParents: Kustomizations that apply Kustomizations, with the variables of postBuild and of a ConfigMap that only comes out
 // of another folder. The clusters are made by Kustomizations too, and the add-ons wait for these.
 func TestImportParents(t *testing.T) {
-	files := fleetOfParents()
+	files := fleetOfParents("eu-1", "eu-2", "us-1")
 	files["fleet/us-1.yaml"] = strings.Replace(files["fleet/us-1.yaml"], "{cluster: us-1}", "{cluster: us-1, tier: large}", 1)
 	_, out, errs, err := importing(t, files)
 	if err != nil {
@@ -75,7 +76,7 @@ func TestImportParents(t *testing.T) {
 
 // TestImportWorkingFolder: the working folder, by its name or as a dot, is a folder like any other.
 func TestImportWorkingFolder(t *testing.T) {
-	dir, out, errs, err := importing(t, fleetOfParents())
+	dir, out, errs, err := importing(t, fleetOfParents("us-1"))
 	if err != nil {
 		t.Fatal(err, errs)
 	}
@@ -92,18 +93,19 @@ func TestImportWorkingFolder(t *testing.T) {
 // TestImportUnknownVariables: a value that is in a Secret, or in a ConfigMap that is not in the files, becomes a variable of the set that the
 // user has to write. Import guesses no value, even if the template has a default.
 func TestImportUnknownVariables(t *testing.T) {
-	files := fleetOfParents()
-	for name, text := range files {
-		files[name] = strings.ReplaceAll(text, "{kind: ConfigMap, name: fleet-vars}", "{kind: Secret, name: fleet-secrets}, {kind: ConfigMap, name: elsewhere}")
+	unknown := func(files map[string]string) map[string]string {
+		for name, text := range files {
+			files[name] = strings.ReplaceAll(text, "{kind: ConfigMap, name: fleet-vars}", "{kind: Secret, name: fleet-secrets}, {kind: ConfigMap, name: elsewhere}")
+		}
+		return files
 	}
-	_, out, errs, err := importing(t, files)
+	_, out, errs, err := importing(t, unknown(fleetOfParents("eu-1", "eu-2", "us-1")))
 	if err != nil {
 		t.Fatal(err, errs)
 	}
 	clitest.Golden(t, "unknown-variables.txt", errs+out)
-	for name, text := range files {
-		files[name] = strings.ReplaceAll(text, "substitute: {cluster: us-1}", "substitute: {}")
-	}
+	files := unknown(fleetOfParents("us-1"))
+	files["fleet/us-1.yaml"] = strings.ReplaceAll(files["fleet/us-1.yaml"], "substitute: {cluster: us-1}", "substitute: {}")
 	_, out, errs, err = importing(t, files)
 	if err != nil || !strings.Contains(out+errs, "metadata.name holds ${cluster}, and the value of that is not known, since Secret flux-system/fleet-secrets") {
 		t.Errorf("%v\n%s%s", err, errs, out)

@@ -20,20 +20,15 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 	"github.com/chandler-hub/chandler/internal/cli/register"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // kubeconfigFor returns the kubeconfig of a cluster at an address, in base64.
 func kubeconfigFor(t *testing.T, server string) string {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).Or(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)).Or(t)
 	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 	return base64.StdEncoding.EncodeToString(fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
 clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}], users: [{name: u, user: {token: t}}]}`, server, ca))
@@ -102,9 +97,7 @@ func TestRegisterRule(t *testing.T) {
 func TestRegisterRuleRefuses(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere")
 	file := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(file, []byte("rules: [{name: a, match: {kind: Secret, namespaces: [x]}}]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("rules: [{name: a, match: {kind: Secret, namespaces: [x]}}]"), 0o600))
 	for args, want := range map[string]string{
 		"register --dry-run":                                  "--dry-run goes with --rule FILE",
 		"register edge --dry-run":                             "--dry-run goes with --rule FILE",

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // TestRenderWithOtherCRDs: a folder of CRDs counts in place of the schemas that are built in: for a Flux that has a
@@ -18,12 +19,8 @@ func TestRenderWithOtherCRDs(t *testing.T) {
 	write := func(name, text string) string {
 		t.Helper()
 		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 		return file
 	}
 	const crd = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: helmreleases.helm.toolkit.fluxcd.io}, spec: {

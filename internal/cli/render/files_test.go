@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // TestOnlyRegularFiles: a pipe in a folder does not hang the command, and a link may not lead out of the folder.
@@ -22,13 +23,9 @@ func TestOnlyRegularFiles(t *testing.T) {
 	clitest.Write(t, filepath.Join(dir, "set.txt"), clitest.SetFile)
 	clitest.Write(t, other, "replicas: 1\n")
 	for link, target := range map[string]string{"set.yaml": "set.txt", "out.yaml": other, "gone.yaml": "nothing"} {
-		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(target, filepath.Join(dir, link)))
 	}
-	if err := syscall.Mkfifo(filepath.Join(dir, "pipe.yaml"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(filepath.Join(dir, "pipe.yaml"), 0o600))
 	done := make(chan string, 1)
 	go func() {
 		said, err := rendered(t, dir, "", "-f", dir)

@@ -19,6 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/cli/clitest"
 	"github.com/chandler-hub/chandler/internal/cli/exit"
 	"github.com/chandler-hub/chandler/internal/cli/rollout"
+	"github.com/chandler-hub/chandler/internal/must"
 )
 
 // rollingHub is an API server with one set.
@@ -55,10 +56,7 @@ status:
 
 func newRollingHub(t *testing.T, set string) *rollingHub {
 	t.Helper()
-	raw, err := yaml.YAMLToJSON([]byte(set))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(yaml.YAMLToJSON([]byte(set))).Or(t)
 	h := &rollingHub{t: t, set: raw}
 	clitest.ServeHub(t, h)
 	return h

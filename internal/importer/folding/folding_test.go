@@ -3,10 +3,8 @@
 package folding_test
 
 import (
-	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -23,14 +21,14 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/golden"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/importer/folding"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func hub() hubconfig.Shared {
 	return hubconfig.Shared{HubID: "chandler", PlatformNamespaces: []string{"flux-system"}, Origins: origin.Policy{SecretNamespaces: []string{"*"}}}
@@ -40,25 +38,18 @@ func hub() hubconfig.Shared {
 func input(t *testing.T, text string) folding.Input {
 	t.Helper()
 	in := folding.Input{Namespace: "flux-system", Hub: hub(), Now: time.Unix(1e9, 0)}
-	found, err := preview.Documents("in.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get(preview.Documents("in.yaml", []byte(text))).Or(t)
 	for _, d := range found {
 		switch u := d.Unstructured; u.GetKind() {
 		case "HelmRelease", "Kustomization":
 			in.Objects = append(in.Objects, folding.Object{File: "in.yaml", Line: d.Line, Unstructured: u})
 		case "AddonSet":
 			set := hubv1.AddonSet{}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &set); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &set))
 			in.Sets = append(in.Sets, set)
 		case "ClusterRegistration":
 			reg := hubv1.ClusterRegistration{}
-			if err := preview.Strict(u, &reg); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, preview.Strict(u, &reg))
 			in.Registrations = append(in.Registrations, reg)
 		default:
 			in.Origins = append(in.Origins, u)
@@ -283,10 +274,7 @@ func TestFold(t *testing.T) {
 	for _, file := range dirs {
 		dir := filepath.Dir(file)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Read(t, file)
 			in := input(t, string(raw))
 			in.Targets = map[string]folding.Target{ // what --from-cluster would find out; only one of the inputs has such Secrets
 				"fleet/b/": {Fingerprint: "b"}, "infra/copy-of-b/admin.conf": {Fingerprint: "b"}, "fleet/moved/": {Fingerprint: "old"},
@@ -305,25 +293,10 @@ func TestFold(t *testing.T) {
 			accepted(t, out)
 			got := out.Head(in.Hub)
 			for _, s := range out.Sets {
-				one, err := folding.YAML(s)
-				if err != nil {
-					t.Fatal(err)
-				}
+				one := must.Get(folding.YAML(s)).Or(t)
 				got += "---\n" + one
 			}
-			path := filepath.Join(dir, "want.yaml")
-			if *update {
-				if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(string(want), got); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			golden.Compare(t, filepath.Join(dir, "want.yaml"), got)
 		})
 	}
 }
@@ -333,10 +306,7 @@ func accepted(t *testing.T, out *folding.Result) {
 	t.Helper()
 	s := crdschema.Ours("AddonSet")
 	for _, set := range out.Sets {
-		one, err := folding.YAML(set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := must.Get(folding.YAML(set)).Or(t)
 		if err := s.Refuses([]byte(one)); err != nil {
 			t.Errorf("%v\n%s", err, one)
 		}

@@ -3,20 +3,16 @@
 package foreign_test
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/chandler-hub/chandler/internal/crdschema"
+	"github.com/chandler-hub/chandler/internal/golden"
 	"github.com/chandler-hub/chandler/internal/importer/folding"
 	"github.com/chandler-hub/chandler/internal/importer/foreign"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/preview"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // TestWrite: the set for each object in testdata, with its notes, is what a user would see, and the API server takes it.
 func TestWrite(t *testing.T) {
@@ -30,23 +26,8 @@ func TestWrite(t *testing.T) {
 	}
 	for _, file := range append(one, fleet...) {
 		t.Run(file, func(t *testing.T) {
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := written(t, filepath.ToSlash(file), raw)
-			if *update {
-				if err := os.WriteFile(file+".want", []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file + ".want")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(string(want), got); d != "" {
-				t.Errorf("-want +got:\n%s", d)
-			}
+			raw := must.Read(t, file)
+			golden.Compare(t, file+".want", written(t, filepath.ToSlash(file), raw))
 		})
 	}
 }
@@ -67,10 +48,7 @@ func written(t *testing.T, file string, raw []byte) string {
 	if err != nil {
 		return err.Error() + "\n"
 	}
-	text, err := folding.YAML(set.AddonSet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(folding.YAML(set.AddonSet)).Or(t)
 	if err := crdschema.Ours("AddonSet").Refuses([]byte(text)); err != nil {
 		t.Errorf("the API server refuses it: %v", err)
 	}

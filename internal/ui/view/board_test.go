@@ -10,16 +10,14 @@ import (
 	"testing"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/ui/uitest"
 	"github.com/chandler-hub/chandler/internal/ui/view"
 )
 
 func board(t *testing.T, f *view.Fleet, query string) *view.Board {
 	t.Helper()
-	v, err := url.ParseQuery(query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(url.ParseQuery(query)).Or(t)
 	return view.NewIndex(f).Board(view.ParseQuery("/", v), uitest.Now)
 }
 
@@ -94,10 +92,7 @@ func TestGroups(t *testing.T) {
 	sum := 0
 	for _, g := range b.Groups {
 		sum += g.N
-		to, err := url.Parse(g.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		to := must.Get(url.Parse(g.URL)).Or(t)
 		if there := board(t, f, to.RawQuery); there.All != g.N || there.Query.Group != "" {
 			t.Errorf("group %q has %d clusters, and its page %s %d", g.Value, g.N, g.URL, there.All)
 		}

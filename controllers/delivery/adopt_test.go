@@ -15,7 +15,9 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -369,6 +371,33 @@ func TestAdoptThatFailsResumes(t *testing.T) {
 			m.failing = nil
 			m.settle()
 			m.wantReady("app")
+		})
+	}
+}
+
+// TestAdoptAsFluxWritesItsStatus: Flux answers the suspension of a hand-written Kustomization with a write to its status, and the deletion,
+// which names the version that was suspended, is refused. The hub deletes the Kustomization at once all the same, but not if its spec has
+// changed: a user may have resumed it.
+func TestAdoptAsFluxWritesItsStatus(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*kustomizev1.Kustomization)
+		want   bool
+	}{
+		"Status": {func(k *kustomizev1.Kustomization) { k.Status.ObservedGeneration = k.Generation }, true},
+		"Spec":   {func(k *kustomizev1.Kustomization) { k.Spec.Suspend, k.Generation = false, k.Generation+1 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := adoptKustomizationFixture(t, func(k *kustomizev1.Kustomization) { k.Generation = 2 })
+			m.busy = true
+			came := m.onWrite("delete *v1.Kustomization", func() error {
+				edit(m, testCluster.Namespace, "by-hand", &kustomizev1.Kustomization{}, tc.change)
+				return apierrors.NewConflict(schema.GroupResource{Resource: "kustomizations"}, "by-hand", errors.New("it has changed"))
+			})
+			m.must(m.reconcile())
+			k := m.handWritten()
+			if goes := k == nil || k.DeletionTimestamp != nil; !*came || goes != tc.want {
+				t.Errorf("a deletion came: %t, and it goes: %t, want %t", *came, goes, tc.want)
+			}
 		})
 	}
 }

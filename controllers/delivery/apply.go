@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -192,13 +193,25 @@ func (r *Reconciler) remove(ctx context.Context, c *cluster, s plan.Step, left s
 	if o.Deleting {
 		return r.unfinalize(ctx, c, s)
 	}
-	if err := r.Client.Delete(ctx, obj, itself(o, obj, s)); err != nil {
+	if err := r.delete(ctx, o, obj, s); err != nil {
 		err = fmt.Errorf("delete %s %s: %w", s.Key.Kind, s.Key.Name, err)
 		return client.IgnoreNotFound(errors.Join(err, r.takeBack(ctx, c, s)))
 	}
 	c.log(ctx, s).Info("deleted the Flux object of an add-on", "verb", string(s.Verb), "why", s.Reason)
 	r.tellRemoval(ctx, c, s, o)
 	return nil
+}
+
+// delete deletes an object as it was seen, or as prepare has left it. If its generation is still the same after a conflict, nothing but
+// its status or its metadata has changed, and delete tries again: Flux answers a suspension with a write to the status, which often comes
+// in between (kustomize-controller, finalizeStatus).
+func (r *Reconciler) delete(ctx context.Context, o *observed.Object, obj client.Object, s plan.Step) error {
+	generation := cmp.Or(obj.GetGeneration(), o.Generation)
+	asPrepared := func(err error) bool {
+		return apierrors.IsConflict(err) && r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj) == nil &&
+			obj.GetUID() == o.UID && obj.GetGeneration() == generation
+	}
+	return retry.OnError(retry.DefaultRetry, asPrepared, func() error { return r.Client.Delete(ctx, obj, itself(o, obj, s)) })
 }
 
 // itself has a deletion be of the very object that was seen, which the removal guard grants, and not of one that took its name meanwhile.
@@ -228,6 +241,7 @@ func (r *Reconciler) prepare(ctx context.Context, c *cluster, obj client.Object,
 			suspended(o, u, hubv1.TakenOverSuspension)
 		})
 		obj.SetResourceVersion(answer.GetResourceVersion())
+		obj.SetGeneration(answer.GetGeneration())
 		return out.err
 	}
 	change := map[string]any{"spec": map[string]any{"suspend": suspend}}

@@ -201,7 +201,9 @@ func TestResumedRightBeforeItIsDeleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m, object := start(t)
 			resumed := m.onWrite("delete *v2.HelmRelease", func() error {
-				edit(m, object.GetNamespace(), object.GetName(), &helmv2.HelmRelease{}, func(hr *helmv2.HelmRelease) { hr.Spec.Suspend = false })
+				edit(m, object.GetNamespace(), object.GetName(), &helmv2.HelmRelease{}, func(hr *helmv2.HelmRelease) {
+					hr.Spec.Suspend, hr.Generation = false, hr.Generation+1
+				})
 				return nil
 			})
 			m.settle()

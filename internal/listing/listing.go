@@ -83,8 +83,8 @@ func Cluster(reg *hubv1.ClusterRegistration, now time.Time) Row {
 	failed := failing || status.IsTrue(reg, hubv1.StalledCondition) ||
 		isFalse(reg, hubv1.ReachableCondition, hubv1.NotProbedReason) ||
 		isFalse(reg, hubv1.KubeConfigValidCondition, hubv1.KubeConfigNotReadyReason)
-	return row(reg, failed, ready, plain, 2, 7, reg.Namespace, reg.Name, ready, found(reg, hubv1.ReachableCondition), reg.Status.KubernetesVersion,
-		addons, reason, age(reg, now), reg.Status.Provider, reg.Status.Endpoint, nodes, credential, paused, message)
+	return row(reg, failed, ready, plain, 2, 7, reg.Namespace, reg.Name, ready, found(reg, hubv1.ReachableCondition),
+		reg.Status.KubernetesVersion, addons, reason, age(reg, now), reg.Status.Provider, reg.Status.Endpoint, nodes, credential, paused, message)
 }
 
 // SetColumns are those of `chandler get sets`.

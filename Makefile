@@ -11,8 +11,8 @@ FAST ?= ^(TestJourney|TestRollout|TestBreaker|TestTeardown|TestImport|TestInstal
 MATRIX = flux-2.7 kubernetes-1.30
 # Helm 3, which Flux 2.7 has, takes a Deployment for ready on a cluster in which no controller runs, as these are.
 NOT_ALIKE = TestRollout/(a_bad_edit|somebody_tries)
-# How many end-to-end tests run beside each other.
-PARALLEL ?= 3
+# How many end-to-end tests run beside each other. Four take 12 GB of memory at most.
+PARALLEL ?= 4
 COUNT ?= 1
 CLUSTERS ?= 500
 ADDONS ?= 5

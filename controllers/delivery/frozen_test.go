@@ -138,7 +138,8 @@ func TestFrozenBeforeItWasReady(t *testing.T) {
 	}
 }
 
-// TestFrozenDropped: what the revision does not have is on its way out, as if the hub had not been upgraded meanwhile.
+// TestFrozenDropped: what the revision does not have is on its way out, as if the hub had not been upgraded meanwhile. It goes when that is
+// granted.
 func TestFrozenDropped(t *testing.T) {
 	m := newFrozenFixture(t)
 	m.older(addonsOf(testSet, "2", releaseAddon("app"))[1])
@@ -148,6 +149,10 @@ func TestFrozenDropped(t *testing.T) {
 			t.Errorf("%s is %s: %s", a.Name, a.State, a.Message)
 		}
 	}
+	granted := guard.Dropped(string(m.object("git").GetUID()))
+	m.editDelivery(testSet, func(d *hubv1.AddonDelivery) { d.Spec.Removals = []string{granted} })
+	m.settle()
+	m.frozen("app")
 }
 
 // TestFrozenAnotherForm: what Flux still uninstalls, since the revision has the add-on in another form, is leaving, as if the hub had not

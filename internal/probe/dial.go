@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
 	"strconv"
 	"sync"
@@ -129,10 +128,9 @@ func (a *attempt) dialFailure(err error) *Failure {
 // connections are all that an attempt opened. Closing them here, and not by way of the transport only, ends whatever still
 // reads or writes.
 type connections struct {
-	mu        sync.Mutex
-	closed    bool
-	open      []net.Conn
-	transport *http.Transport
+	mu     sync.Mutex
+	closed bool
+	open   []net.Conn
 }
 
 // add takes conn over; if the attempt is over already, it closes it and returns false.
@@ -155,8 +153,5 @@ func (a *attempt) closeAll() {
 	c.closed = true
 	for _, conn := range c.open {
 		_ = conn.Close()
-	}
-	if c.transport != nil {
-		c.transport.CloseIdleConnections()
 	}
 }

@@ -119,7 +119,6 @@ func (a *attempt) connect(cfg *kubeconfig.Config) *Failure {
 	if err != nil {
 		return &Failure{Reason: ReasonUnauthorized, Message: "the kubeconfig's credential cannot be used"}
 	}
-	a.conns.transport = transport
 	a.client = &http.Client{
 		Transport:     wrapped,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -30,12 +30,12 @@ type departing struct {
 	// asked is true once the registration was there, and not being deleted, after the hub was asked: the hub then deletes it
 	// only when nothing is left to do.
 	asked bool
-	// absent is since when no registration was there.
-	absent time.Time
+	// absent is true if no registration was there at the last look.
+	absent bool
 }
 
 // gone waits until the registration has gone for good, and says what it waits for. One that somebody has deleted is made
-// again by the hub, with all that it had delivered: that it is absent at one look says nothing.
+// again by the hub, with all that it had delivered: as long as that is there, it is not gone.
 func (r *Registrar) gone(ctx context.Context, d *Departure) error {
 	s := &departing{began: time.Now(), told: map[string]bool{}}
 	err := until(ctx, r.Wait, func(ctx context.Context) (bool, error) {
@@ -49,7 +49,7 @@ func (r *Registrar) gone(ctx context.Context, d *Departure) error {
 		if reg == nil || !d.is(reg) {
 			return r.forGood(ctx, d, s)
 		}
-		s.absent, s.asked = time.Time{}, s.asked || reg.DeletionTimestamp == nil
+		s.absent, s.asked = false, s.asked || reg.DeletionTimestamp == nil
 		if err := r.orphan(ctx, d, reg); client.IgnoreNotFound(err) != nil {
 			return false, err
 		}
@@ -61,7 +61,7 @@ func (r *Registrar) gone(ctx context.Context, d *Departure) error {
 			"cluster %s", d.Name)
 	case !errors.Is(err, context.DeadlineExceeded):
 		return err
-	case !s.absent.IsZero():
+	case s.absent:
 		return fmt.Errorf("ClusterRegistration %s is gone, and after %s %s", d.Name, r.Wait, s.last)
 	}
 	return fmt.Errorf("ClusterRegistration %s is still there after %s: %s. The hub goes on; run the command again to wait, and to "+
@@ -103,14 +103,8 @@ func applier(o metav1.Object) string {
 
 // forGood returns whether a registration that is not there does not come back, and has left nothing.
 func (r *Registrar) forGood(ctx context.Context, d *Departure, s *departing) (bool, error) {
-	if s.absent.IsZero() {
-		s.absent = time.Now()
-	}
+	s.absent = true
 	if !s.asked && d.origin != nil {
-		if time.Since(s.absent) < min(settled, r.Wait/3) {
-			s.last = "the hub may make it again"
-			return false, nil
-		}
 		left, err := r.deliveries(ctx, d.Name)
 		if err != nil {
 			return false, err

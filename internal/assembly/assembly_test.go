@@ -394,6 +394,34 @@ func TestAssemble(t *testing.T) {
 			"s: lost a-crds: AddonSet flux-system/t delivers add-on \"a\": its priority is 5, and this set's is 0\n" +
 				"s: lost a: AddonSet flux-system/t delivers add-on \"a\": its priority is 5, and this set's is 0\nt: a",
 		},
+		"AnAddonIsEditedBesideOneThatDoesNotComeOut": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{with(delivery("s", with(object("ks a"), func(o *render.Object) { o.Path = "other" })), failed)},
+				Live:       []assembly.Live{live("s", object("ks a"), true)},
+			},
+			"s: a",
+		},
+		"AnotherKindHasANameOfItsOwn": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{delivery("s", object("a"))},
+				Live:       []assembly.Live{with(live("s", object("ks a"), true), func(l *assembly.Live) { l.Key.Name = "one-before" })},
+			},
+			"s: a",
+		},
+		"ATenantsObjectOfThatNameIsAnother": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{delivery("s", object("a"))},
+				Live:       []assembly.Live{with(live("s", object("a"), true), func(l *assembly.Live) { ofTenants(l); l.Key.Name = "one-before" })},
+			},
+			"s: a",
+		},
+		"RenamedAndOfAnotherKind": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{renamed(delivery("s", object("new")))},
+				Live:       []assembly.Live{live("s", object("ks old"), true)},
+			},
+			"s: new",
+		},
 		"SomebodyElsesRelease": {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{delivery("s", object("a"), object("b"))},

@@ -85,59 +85,57 @@ func decide(claims []claim) []verdict {
 	return verdicts
 }
 
+// rule is one of those by which a claim wins.
+type rule struct {
+	compare func(a, b claim) int // negative if a wins
+	why     func(winner, loser claim) string
+}
+
+// rules decide between two claims, the first one that tells them apart. Each says why the winner has won; the last ones only make a choice.
+var rules = []rule{
+	{first(func(c claim) bool { return !c.Over }), says("this set is leaving the cluster, and gets no add-on there that another set delivers")},
+	{first(func(c claim) bool { return c.Platform }), says("platform sets win over others")},
+	{first(func(c claim) bool { return !c.Ends }), says("this set is being deleted")},
+	{first(func(c claim) bool { return c.Held }), says("it is there, and stays as it is for now")},
+	{func(a, b claim) int { return cmp.Compare(b.Priority, a.Priority) }, func(winner, loser claim) string {
+		return fmt.Sprintf("its priority is %d, and this set's is %d", winner.Priority, loser.Priority)
+	}},
+	{first(func(c claim) bool { return c.Incumbent }), says("it was there first")},
+	{first(func(c claim) bool { return c.Takes }), says("what runs under that name has been moved there")},
+	{first(func(c claim) bool { return !c.Since.IsZero() }), says("it was there first")},
+	{func(a, b claim) int { return a.Since.Compare(b.Since) }, says("it was there first")},
+	{func(a, b claim) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Set, b.Set), cmp.Compare(a.Addon, b.Addon))
+	}, says("both are equal, so the name decides")},
+}
+
+// first has a claim win that has something over one that does not.
+func first(has func(claim) bool) func(a, b claim) int {
+	return func(a, b claim) int {
+		switch {
+		case has(a) == has(b):
+			return 0
+		case has(a):
+			return -1
+		}
+		return 1
+	}
+}
+
+func says(why string) func(winner, loser claim) string { return func(_, _ claim) string { return why } }
+
 // stronger orders claims, the winner first.
 func stronger(a, b claim) int {
-	return cmp.Or(
-		boolFirst(!a.Over, !b.Over),
-		boolFirst(a.Platform, b.Platform),
-		boolFirst(!a.Ends, !b.Ends),
-		boolFirst(a.Held, b.Held),
-		cmp.Compare(b.Priority, a.Priority),
-		boolFirst(a.Incumbent, b.Incumbent),
-		boolFirst(a.Takes, b.Takes),
-		boolFirst(!a.Since.IsZero(), !b.Since.IsZero()),
-		a.Since.Compare(b.Since),
-		cmp.Compare(a.Namespace, b.Namespace),
-		cmp.Compare(a.Set, b.Set),
-		cmp.Compare(a.Addon, b.Addon),
-	)
-}
-
-// first returns whether a claim is known to be older than another one.
-func (c claim) first(o claim) bool {
-	same := c.Ends == o.Ends && c.Incumbent == o.Incumbent && c.Takes == o.Takes
-	return same && !c.Since.IsZero() && (o.Since.IsZero() || c.Since.Before(o.Since))
-}
-
-func boolFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
+	for _, rule := range rules {
+		if c := rule.compare(a, b); c != 0 {
+			return c
+		}
 	}
-	return 1
+	return 0
 }
 
+// lost says why one claim has lost to another one.
 func lost(winner, loser claim, what string) string {
-	why := "both are equal, so the name decides"
-	switch {
-	case loser.Over && !winner.Over:
-		why = "this set is leaving the cluster, and gets no add-on there that another set delivers"
-	case winner.Platform && !loser.Platform:
-		why = "platform sets win over others"
-	case loser.Ends && !winner.Ends:
-		why = "this set is being deleted"
-	case winner.Held && !loser.Held:
-		why = "it is there, and stays as it is for now"
-	case winner.Priority == loser.Priority && winner.Takes && !loser.Takes && winner.Incumbent == loser.Incumbent:
-		why = "what runs under that name has been moved there"
-	case winner.Priority == loser.Priority && winner.Incumbent && !loser.Incumbent:
-		why = "it was there first"
-	case winner.Priority == loser.Priority && winner.first(loser):
-		why = "it was there first"
-	case winner.Priority > loser.Priority:
-		why = fmt.Sprintf("its priority is %d, and this set's is %d", winner.Priority, loser.Priority)
-	}
-	return fmt.Sprintf("AddonSet %s/%s delivers %s: %s", winner.Namespace, winner.Set, what, why)
+	i := max(0, slices.IndexFunc(rules, func(r rule) bool { return r.compare(winner, loser) != 0 }))
+	return fmt.Sprintf("AddonSet %s/%s delivers %s: %s", winner.Namespace, winner.Set, what, rules[i].why(winner, loser))
 }

@@ -47,6 +47,7 @@ func TestHandOver(t *testing.T) {
 		"AnotherTarget": {takes(func(d *plan.Desired) { d.Release.Namespace = "other" }), old(), false, "Uninstall old, " + waits},
 		"AnotherRelease": {takes(func(d *plan.Desired) { d.Release.Name = "other" }), old(), false,
 			"Uninstall old, Create new"},
+		"TheSameNameElsewhere":      {takes(func(d *plan.Desired) { d.Release.StorageNamespace = "other" }), old(), false, "Uninstall old, Create new"},
 		"InstalledUnderAnotherName": {takes(), old(func(o *plan.Observed) { o.InstalledAs = release; o.InstalledAs.Name = "before" }), false, "Uninstall old, " + waits},
 		"InstalledAsItIsAskedFor":   {takes(), old(func(o *plan.Observed) { o.InstalledAs = release }), false, "HandOver old (HelmRelease flux-system/new takes it over), " + waits},
 		"AnotherIsToHaveWhatIsInstalled": {takes(), old(func(o *plan.Observed) { o.Release.Name, o.InstalledAs = "later", release }), false,
@@ -55,6 +56,10 @@ func TestHandOver(t *testing.T) {
 			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Predecessors: []plan.Key{key("Kustomization", "old")}},
 			plan.Observed{Key: key("Kustomization", "old"), Addon: "old"}, false,
 			"HandOver old (Kustomization flux-system/new takes it over), AwaitRemoval new (waits for Kustomization flux-system/old, which delivered this add-on before, to be gone)",
+		},
+		"AKustomizationThatIsNoSuccessor": {
+			plan.Desired{Key: key("Kustomization", "new"), Addon: "new"}, plan.Observed{Key: key("Kustomization", "old"), Addon: "old"}, false,
+			"Uninstall old, Create new",
 		},
 		"AKustomizationIntoAnotherNamespace": {
 			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Content: plan.Content{Namespace: "elsewhere"}, Predecessors: []plan.Key{key("Kustomization", "old")}},
@@ -169,6 +174,7 @@ func TestOfTwoWithOneRelease(t *testing.T) {
 		"IsBeingDeleted": {nil, map[plan.Key]bool{stays.Key: true}, func(_, stays *plan.Observed) { stays.Deleting = true }, "", "Uninstall lost"},
 		"AnotherRelease": {[]plan.Desired{wanted}, nil, func(lost, _ *plan.Observed) { lost.Release.StorageNamespace = "m" }, "", "Uninstall lost, Keep stays"},
 		"Paused":         {[]plan.Desired{wanted}, nil, nil, "the cluster is paused", "Hold lost, Suspend stays"},
+		"AnotherCluster": {[]plan.Desired{wanted}, nil, func(lost, _ *plan.Observed) { lost.Replaced = plan.ReplacedReason }, "", "Orphan lost, Keep stays"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lost, stays := lost, stays

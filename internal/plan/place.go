@@ -58,7 +58,7 @@ func (d *Desired) Mark(o *Observed) string {
 	if d.Release.Name != "" || applied == d.hash() {
 		return ""
 	}
-	if o.AppliedAs != "" && !o.Suspended && !d.Moves(o) {
+	if !o.Suspended && !d.Moves(o) {
 		return o.Mark
 	}
 	return note(o.Generation, applied)
@@ -164,7 +164,7 @@ func (in *Input) staying(leaving []Observed) map[hubv1.HelmReleaseIdentity][]Key
 // may have made it. staying is what that function returned.
 func (in *Input) leaves(o Observed, staying map[hubv1.HelmReleaseIdentity][]Key) (Step, bool) {
 	s := Step{Key: o.Key, Addon: o.Addon}
-	if o.Release.Name == "" || o.Foreign || o.Replaced != "" {
+	if o.Foreign || o.Replaced != "" {
 		return s, false
 	}
 	for _, other := range staying[o.Release] {
@@ -180,12 +180,11 @@ func (in *Input) leaves(o Observed, staying map[hubv1.HelmReleaseIdentity][]Key)
 	return s, false
 }
 
-// changesChart returns whether Flux would find another chart than the one that it has installed. The name in a chart
-// may differ from the name that it is requested by, so a chart that is requested by the same name as before counts as
-// the same.
+// changesChart returns whether a chart of another name is requested than before. The name in a chart may differ from that, so a chart that
+// is requested by the same name counts as the same.
 func (d *Desired) changesChart(o *Observed) bool {
 	known := o.Chart != "" || o.Installed != ""
-	return known && d.Chart != "" && d.Chart != o.Chart && d.Chart != o.Installed
+	return known && d.Chart != "" && d.Chart != o.Chart
 }
 
 // String describes the place, and differs for different places.

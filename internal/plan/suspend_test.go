@@ -54,6 +54,7 @@ func TestSuspend(t *testing.T) {
 		"WhatNobodyKnowsResumed":   {false, nil, []plan.Observed{have("a", held)}, hold, frozen, "Resume a"},
 		"Resumes":                  {false, []plan.Desired{want("a")}, []plan.Observed{have("a", held)}, hold, nil, "Resume a"},
 		"UpdatesBeforeItResumes":   {false, []plan.Desired{want("a")}, []plan.Observed{have("a", held, changed)}, hold, nil, "Update a"},
+		"ResumesBeforeItsTurn":     {false, []plan.Desired{gated(want("a"))}, []plan.Observed{have("a", held, changed)}, hold, nil, "Resume a"},
 		"LeavesAUsersAlone":        {false, []plan.Desired{want("a")}, []plan.Observed{have("a", byUser)}, hold, nil, "Keep a"},
 		"AnotherCluster":           {false, []plan.Desired{want("a")}, []plan.Observed{have("a", replaced)}, hold, nil, "Orphan a"},
 		"AnotherClusterSuspended":  {true, []plan.Desired{want("a")}, []plan.Observed{have("a", held, replaced)}, hold, nil, "Orphan a"},

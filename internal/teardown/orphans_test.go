@@ -47,6 +47,7 @@ func TestOrphans(t *testing.T) {
 		"NewestFirst":         {nil, []string{"two base a", "one base a", "one base b"}},
 		"TheSameAgain":        {[]hubv1.AddonDelivery{deliveryOf("base", "one", orphaned("a", time.Minute))}, []string{"two base a", "one base a", "one base b"}},
 		"OrphanedASecondTime": {[]hubv1.AddonDelivery{deliveryOf("base", "one", orphaned("b", 0))}, []string{"one base b", "two base a", "one base a"}},
+		"OfAnotherSet":        {[]hubv1.AddonDelivery{deliveryOf("other", "one", orphaned("b", 0))}, []string{"one other b", "two base a", "one base a", "one base b"}},
 		"DeliveredAgain":      {[]hubv1.AddonDelivery{deliveryOf("other", "one", hubv1.AddonStatus{Name: "a", State: hubv1.AddonProgressing, AppliedGeneration: 1, Version: "1"})}, []string{"two base a", "one base b"}},
 		"NotDeliveredYet":     {[]hubv1.AddonDelivery{deliveryOf("base", "one", hubv1.AddonStatus{Name: "a", State: hubv1.AddonWaitingForCluster})}, []string{"two base a", "one base a", "one base b"}},
 		"AnotherOneIsThere":   {[]hubv1.AddonDelivery{deliveryOf("base", "one", hubv1.AddonStatus{Name: "c", State: hubv1.AddonReady, AppliedGeneration: 1, Version: "1"})}, []string{"two base a", "one base a", "one base b"}},

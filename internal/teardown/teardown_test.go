@@ -3,6 +3,7 @@
 package teardown_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -185,6 +186,9 @@ func TestAddon(t *testing.T) {
 			tc.with(&f)
 			if got := teardown.Addon(f); got.Mode != tc.want {
 				t.Errorf("%s: got %s (%s), want %s", tc.reason, got.Mode, got.Reason, tc.want)
+			}
+			if told := strings.Contains(teardown.Addon(f).Reason, "registration does not exist"); told != (name == "NoRegistration") {
+				t.Errorf("it says %q", teardown.Addon(f).Reason)
 			}
 			if got := teardown.Wait(f); got != tc.wait {
 				t.Errorf("wait %s, want %s", got, tc.wait)

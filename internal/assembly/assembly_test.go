@@ -422,6 +422,59 @@ func TestAssemble(t *testing.T) {
 			},
 			"s: new",
 		},
+		"ARenamedAddonThatIsThereKeepsNothingOfItsOldName": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{renamed(with(delivery("s"), func(d *assembly.Delivery) { d.Result.Failed["new"] = render.Errors{{Addon: "new", Message: "x"}} }))},
+				Live:       []assembly.Live{live("s", object("old"), true), live("s", object("new"), true)},
+			},
+			"",
+		},
+		"MovedFromAnotherNamespace": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{with(delivery("s", with(object("new"), func(o *render.Object) {
+					o.MovedFrom, o.Release = []hubv1.MovedAddon{{Namespace: "tenants", AddonSet: "t", Name: "old"}}, object("old").Release
+				})), func(d *assembly.Delivery) {
+					d.Moves = map[string][]hubv1.MovedAddon{"new": {{Namespace: "tenants", AddonSet: "t", Name: "old"}}}
+				})},
+				Live: []assembly.Live{with(live("t", object("old"), true), ofTenants)},
+			},
+			"s: new for(HelmRelease tenants/one-old)",
+		},
+		"WhatATenantKeepsIsInNoPlatformSetsWay": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{
+					tenants(with(delivery("s"), func(d *assembly.Delivery) {
+						d.Result.Failed["new"] = render.Errors{{Addon: "new", Message: "x"}}
+						d.Moves = map[string][]hubv1.MovedAddon{"new": {{Namespace: "tenants", AddonSet: "s", Name: "old"}}}
+					})),
+					delivery("t", with(object("old"), func(o *render.Object) { o.Release.StorageNamespace = "other" })),
+				},
+				Live: []assembly.Live{with(live("s", object("old"), true), ofTenants)},
+			},
+			"s: one-old stays: add-on \"new\" of AddonSet tenants/s is to take it over, and cannot be delivered here now\nt: old",
+		},
+		"WhatASetKeepsIsInAnotherSetsWay": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{
+					renamed(with(delivery("s"), func(d *assembly.Delivery) { d.Result.Failed["new"] = render.Errors{{Addon: "new", Message: "x"}} })),
+					delivery("t", object("ks old")),
+				},
+				Live: []assembly.Live{live("s", object("old"), true)},
+			},
+			"s: one-old stays: add-on \"new\" of AddonSet flux-system/s is to take it over, and cannot be delivered here now\n" +
+				"t: old gate(waits: what has this name stays, since add-on \"new\" of AddonSet flux-system/s is to take it over, and cannot be delivered here now)",
+		},
+		"WhatASetKeepsIsNotInTheWayOfWhatIsThere": {
+			assembly.Input{
+				Deliveries: []assembly.Delivery{
+					renamed(with(delivery("s"), func(d *assembly.Delivery) { d.Result.Failed["new"] = render.Errors{{Addon: "new", Message: "x"}} })),
+					delivery("t", object("ks old")),
+				},
+				Live: []assembly.Live{live("s", object("old"), true), live("t", object("ks old"), true)},
+			},
+			"s: one-old stays: add-on \"new\" of AddonSet flux-system/s is to take it over, and cannot be delivered here now\n" +
+				"t: old",
+		},
 		"SomebodyElsesRelease": {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{delivery("s", object("a"), object("b"))},

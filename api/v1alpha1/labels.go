@@ -162,24 +162,14 @@ const (
 	EventAddonAnnotation = "event.toolkit.fluxcd.io/addon"
 )
 
-// Finalizers.
-const (
-	// RegistrationFinalizer keeps a registration until it has no delivery left.
-	RegistrationFinalizer = "chandler.dev/registration"
-	// AddonSetFinalizer keeps a set until its deliveries are gone.
-	AddonSetFinalizer = "chandler.dev/addonset"
-	// TeamFinalizer keeps a Team until its namespaces and rights have been withdrawn from every cluster.
-	TeamFinalizer = "chandler.dev/team"
-	// DeliveryFinalizer keeps a delivery until everything it put on the cluster is uninstalled or orphaned.
-	DeliveryFinalizer = "chandler.dev/delivery"
-	// CopyFinalizer keeps a kubeconfig copy until the last Flux object that uses it is gone. Without its
-	// kubeconfig, a Kustomization hangs in deletion forever, and a HelmRelease leaves its Helm release behind without
-	// a message.
-	CopyFinalizer = "chandler.dev/copy"
-	// PlaceholderFinalizer keeps a placeholder ServiceAccount until the last Flux object that names it is gone, also when its
-	// namespace is deleted. Without its placeholder, a Kustomization leaves everything behind without a message.
-	PlaceholderFinalizer = "chandler.dev/placeholder"
-)
+// Finalizer keeps an object of the hub until the hub has done what must be done before it goes, as finalizers.fluxcd.io does for all kinds of
+// Flux. A ClusterRegistration is kept until it has no delivery left, an AddonSet until its deliveries are gone, a Team until its namespaces and
+// rights have been withdrawn from every cluster, and an AddonDelivery until all that it put on the cluster is uninstalled or orphaned.
+//
+// A kubeconfig copy is kept until the last Flux object that uses it is gone: without its kubeconfig, a Kustomization hangs in deletion for
+// ever, and a HelmRelease leaves its Helm release behind without a message. A placeholder ServiceAccount is kept until the last Flux object
+// that names it is gone, also when its namespace is deleted: without it, a Kustomization leaves everything behind without a message.
+const Finalizer = "chandler.dev/finalizer"
 
 // Field managers. Each part of the hub owns only its own fields.
 const (

@@ -66,7 +66,7 @@ func newFixture(t *testing.T, objects ...client.Object) *Reconciler {
 // TestLongErrorsAreTold: somebody renames an add-on that a hundred overlays name. The set says so, shortened, as it would a short error.
 func TestLongErrorsAreTold(t *testing.T) {
 	body := &apiextensionsv1.JSON{Raw: []byte(`{"chartRef":{"kind":"OCIRepository","name":"x"}}`)}
-	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", Generation: 2, Finalizers: []string{hubv1.AddonSetFinalizer}}}
+	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", Generation: 2, Finalizers: []string{hubv1.Finalizer}}}
 	set.Spec.SelectAll = true
 	for i := range 60 {
 		set.Spec.Addons = append(set.Spec.Addons, hubv1.Addon{Name: fmt.Sprintf("an-add-on-%02d", i), AddonBody: hubv1.AddonBody{HelmRelease: body}})

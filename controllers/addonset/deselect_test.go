@@ -196,7 +196,7 @@ func TestDeselectWaitsForTheTeam(t *testing.T) {
 			if tc.team != nil {
 				shop := &hubv1.Team{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "shop"}, Spec: *tc.team}
 				if tc.goes {
-					shop.Finalizers, shop.DeletionTimestamp = []string{hubv1.TeamFinalizer}, &metav1.Time{Time: time.Now()}
+					shop.Finalizers, shop.DeletionTimestamp = []string{hubv1.Finalizer}, &metav1.Time{Time: time.Now()}
 				}
 				b = b.WithObjects(shop)
 			}

@@ -28,7 +28,7 @@ import (
 func TestFinalizeWaitsForDeliveries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set", Finalizers: []string{hubv1.AddonSetFinalizer}}}
+		set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set", Finalizers: []string{hubv1.Finalizer}}}
 		reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one"}}
 		key := client.ObjectKeyFromObject(set)
 		selector := must.Get(match.New(match.Reach{Namespace: set.Namespace, Platform: true}, &hubv1.AddonSetSpec{SelectAll: true})).Or(t)

@@ -16,12 +16,12 @@ import (
 // removal guard grants then cannot be noted any more, and so nothing goes.
 func TestNothingIsWithdrawnForASetThatIsGone(t *testing.T) {
 	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set", Generation: 1,
-		Finalizers: []string{hubv1.AddonSetFinalizer}, DeletionTimestamp: new(metav1.Now())}}
+		Finalizers: []string{hubv1.Finalizer}, DeletionTimestamp: new(metav1.Now())}}
 	set.Spec.SelectAll = true
 	set.Spec.Addons = []hubv1.Addon{{Name: "hello"}}
 	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one", UID: "one"}}
 	d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: identity.Delivery("base", client.ObjectKeyFromObject(reg)), UID: "d",
-		Labels: map[string]string{hubv1.AddonSetLabel: "base"}, Finalizers: []string{hubv1.DeliveryFinalizer}}}
+		Labels: map[string]string{hubv1.AddonSetLabel: "base"}, Finalizers: []string{hubv1.Finalizer}}}
 	d.Spec.AddonSetRef.Name, d.Spec.AddonSetRef.UID = "base", "set"
 	d.Spec.RegistrationRef.Namespace, d.Spec.RegistrationRef.Name = "fleet", "one"
 	d.Status.Addons = []hubv1.AddonStatus{{Name: "hello", State: hubv1.AddonReady, AppliedGeneration: 1}}

@@ -24,7 +24,7 @@ import (
 // revision that clusters have is made again once garbage collection is done with the set, and no other.
 func TestRevisionsOfWhatIsHeldAreMadeAgain(t *testing.T) {
 	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "flux-system", Name: "base", UID: "set", Finalizers: []string{hubv1.AddonSetFinalizer, metav1.FinalizerDeleteDependents},
+		Namespace: "flux-system", Name: "base", UID: "set", Finalizers: []string{hubv1.Finalizer, metav1.FinalizerDeleteDependents},
 	}}
 	set.Spec.SelectAll = true
 	set.Spec.Addons = []hubv1.Addon{{Name: "app", AddonBody: hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(`{"chartRef":{"kind":"OCIRepository","name":"x"}}`)}}}}
@@ -73,7 +73,7 @@ func TestRevisionsOfWhatIsHeldAreMadeAgain(t *testing.T) {
 				t.Error("made while garbage collection is at the set")
 			}
 			s := stored()
-			s.Finalizers = []string{hubv1.AddonSetFinalizer}
+			s.Finalizers = []string{hubv1.Finalizer}
 			must.Do(t, r.Client.Update(t.Context(), s))
 			got, there := reconcile()
 			if there != tc.again || there && (!metav1.IsControlledBy(got, set) || !bytes.Equal(got.Data.Raw, raw)) {

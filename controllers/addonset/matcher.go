@@ -246,7 +246,7 @@ func (r *Reconciler) deliver(ctx context.Context, reg *hubv1.ClusterRegistration
 	u.SetGroupVersionKind(hubv1.GroupVersion.WithKind("AddonDelivery"))
 	u.SetNamespace(set.Namespace)
 	u.SetName(identity.Delivery(set.Name, regKey))
-	u.SetFinalizers([]string{hubv1.DeliveryFinalizer})
+	u.SetFinalizers([]string{hubv1.Finalizer})
 	u.SetLabels(map[string]string{
 		"app.kubernetes.io/managed-by": "chandler",
 		hubv1.ClusterKeyLabel:          identity.ClusterKey(r.Config.HubID, regKey),

@@ -112,7 +112,7 @@ func registrationOne(tier string) *hubv1.ClusterRegistration {
 // deliveryOne is the delivery of the set to the cluster, as an older hub or a backup has left it.
 func deliveryOne(change func(*hubv1.AddonDelivery)) *hubv1.AddonDelivery {
 	d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "flux-system", Name: identity.Delivery("base", fleetOne), UID: "delivery", Finalizers: []string{hubv1.DeliveryFinalizer},
+		Namespace: "flux-system", Name: identity.Delivery("base", fleetOne), UID: "delivery", Finalizers: []string{hubv1.Finalizer},
 		Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", fleetOne), hubv1.AddonSetLabel: "base"},
 	}}
 	d.Spec.RegistrationRef = hubv1.RegistrationReference{Namespace: "fleet", Name: "one"}
@@ -274,7 +274,7 @@ func TestMatcherOrphans(t *testing.T) {
 			if reg.Status.ClusterUID = "cluster"; tc.other == "" {
 				reg.Status.ClusterUID = "" // nobody knows that two clusters without a UID are one
 			}
-			reg.Finalizers, reg.DeletionTimestamp = []string{hubv1.RegistrationFinalizer}, &metav1.Time{Time: time.Now()}
+			reg.Finalizers, reg.DeletionTimestamp = []string{hubv1.Finalizer}, &metav1.Time{Time: time.Now()}
 			reg.Status.Conditions = []metav1.Condition{{Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: hubv1.SameClusterReason}}
 			must.Get(r.Reconcile(t.Context(), reg)).Or(t)
 			if d = r.look(); d == nil || (d.DeletionTimestamp != nil) != tc.orphaned || d.Orphaned() != tc.orphaned {

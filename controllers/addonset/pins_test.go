@@ -203,7 +203,7 @@ func (r *pinFixture) edit(change func(*hubv1.AddonSet)) {
 // TestPinsOfATenant: a set outside the platform namespaces has nothing made elsewhere, whatever its expressions give.
 func TestPinsOfATenant(t *testing.T) {
 	r := newPinFixture(t)
-	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "evil", UID: "evil", Generation: 1, Finalizers: []string{hubv1.AddonSetFinalizer}}}
+	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "evil", UID: "evil", Generation: 1, Finalizers: []string{hubv1.Finalizer}}}
 	set.Spec.SelectAll, set.Spec.Rollout = true, &hubv1.Rollout{}
 	set.Spec.Addons = []hubv1.Addon{{Name: "hello", AddonBody: hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(
 		`{"chart":{"spec":{"chart":"hello","version":"1.x","sourceRef":{"kind":"HelmRepository","name":"private","namespace":"<< 'flux-system' >>"}}}}`)}}}}

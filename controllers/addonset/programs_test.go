@@ -19,7 +19,7 @@ import (
 // compiled, a tenant's is put off without holding a worker, and the platform's is served.
 func TestSetsAreCompiledOnce(t *testing.T) {
 	set := func(namespace string) *hubv1.AddonSet {
-		s := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "base", Generation: 1, Finalizers: []string{hubv1.AddonSetFinalizer}}}
+		s := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "base", Generation: 1, Finalizers: []string{hubv1.Finalizer}}}
 		s.Spec.SelectAll = true
 		s.Spec.Addons = []hubv1.Addon{{Name: "a", AddonBody: hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(`{"chartRef":{"kind":"OCIRepository","name":"x"}}`)}}}}
 		return s

@@ -77,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, set *hubv1.AddonSet) (ctrl.R
 	switch {
 	case !set.DeletionTimestamp.IsZero():
 		err = r.finalize(ctx, set)
-	case controllerutil.AddFinalizer(set, hubv1.AddonSetFinalizer):
+	case controllerutil.AddFinalizer(set, hubv1.Finalizer):
 		err = r.addFinalizer(ctx, set)
 	default:
 		again, err = r.serve(ctx, set)
@@ -197,7 +197,7 @@ func (r *Reconciler) publish(ctx context.Context, set *hubv1.AddonSet, aim match
 
 func (r *Reconciler) addFinalizer(ctx context.Context, set *hubv1.AddonSet) error {
 	before := set.DeepCopy()
-	controllerutil.RemoveFinalizer(before, hubv1.AddonSetFinalizer)
+	controllerutil.RemoveFinalizer(before, hubv1.Finalizer)
 	err := r.Client.Patch(ctx, set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("add finalizer: %w", err))
@@ -207,7 +207,7 @@ func (r *Reconciler) addFinalizer(ctx context.Context, set *hubv1.AddonSet) erro
 
 // finalize withdraws the set from every cluster, and removes its finalizer when nothing is left on any. The last delivery wakes it.
 func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
-	if !controllerutil.ContainsFinalizer(set, hubv1.AddonSetFinalizer) {
+	if !controllerutil.ContainsFinalizer(set, hubv1.Finalizer) {
 		return nil
 	}
 	key := client.ObjectKeyFromObject(set)
@@ -233,7 +233,7 @@ func (r *Reconciler) finalize(ctx context.Context, set *hubv1.AddonSet) error {
 		return err
 	}
 	r.forget(key)
-	return apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
+	return apply.RemoveFinalizer(ctx, r.Client, set, hubv1.Finalizer)
 }
 
 // forget drops what is remembered of a set that is gone.
@@ -284,7 +284,7 @@ func (r *Reconciler) forsake(ctx context.Context, set *hubv1.AddonSet) error {
 	r.Recorder.Eventf(set, nil, corev1.EventTypeWarning, hubv1.HeldEvent, "Withdraw",
 		"deleted because the CRD of AddonSets is; nothing is uninstalled, and the clusters keep what they have")
 	r.registry.drop(client.ObjectKeyFromObject(set))
-	return apply.RemoveFinalizer(ctx, r.Client, set, hubv1.AddonSetFinalizer)
+	return apply.RemoveFinalizer(ctx, r.Client, set, hubv1.Finalizer)
 }
 
 // observe counts the clusters of a set: those that it delivers to, and those that it selects and that have no

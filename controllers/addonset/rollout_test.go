@@ -31,7 +31,7 @@ import (
 // rollingSet is a set with a canary, and the name of its present revision.
 func rollingSet(t *testing.T) (*hubv1.AddonSet, string) {
 	t.Helper()
-	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set", Generation: 2, Finalizers: []string{hubv1.AddonSetFinalizer}}}
+	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base", UID: "set", Generation: 2, Finalizers: []string{hubv1.Finalizer}}}
 	set.Spec.SelectAll = true
 	set.Spec.Addons = []hubv1.Addon{{Name: "hello", AddonBody: hubv1.AddonBody{HelmRelease: &apiextensionsv1.JSON{Raw: []byte(`{"chartRef":{"kind":"OCIRepository","name":"x"}}`)}}}}
 	set.Spec.Rollout = &hubv1.Rollout{Waves: []hubv1.Wave{{Name: "canary", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"ring": "canary"}}}}}
@@ -44,7 +44,7 @@ func clusterOf(name string, labels map[string]string, revision string) (*hubv1.C
 	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, UID: types.UID(name), Labels: labels}}
 	status.Set(reg, hubv1.ReachableCondition, metav1.ConditionTrue, "Answers", "", fleetTime)
 	d := on{reason: hubv1.AddonsReadyReason, phase: status.Done, addons: []hubv1.AddonStatus{addonIs("hello", hubv1.AddonReady, "")}}.delivery(name)
-	d.UID, d.Finalizers = types.UID("of-"+name), []string{hubv1.DeliveryFinalizer}
+	d.UID, d.Finalizers = types.UID("of-"+name), []string{hubv1.Finalizer}
 	d.Labels = map[string]string{hubv1.AddonSetLabel: "base"}
 	d.Spec.AddonSetRef.UID, d.Spec.RevisionName, d.Status.ReadyRevision = "set", revision, revision
 	return reg, &d

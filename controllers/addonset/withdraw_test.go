@@ -108,7 +108,7 @@ func TestWithdrawWhatIsGoing(t *testing.T) {
 func TestUnregisteredWithoutASet(t *testing.T) {
 	for name, gone := range map[string]bool{"Gone": true, "There": false} {
 		reg := registrationOne("prod")
-		reg.Finalizers, reg.DeletionTimestamp = []string{hubv1.RegistrationFinalizer}, &metav1.Time{Time: time.Now()}
+		reg.Finalizers, reg.DeletionTimestamp = []string{hubv1.Finalizer}, &metav1.Time{Time: time.Now()}
 		reg.Status.Conditions = []metav1.Condition{{Type: hubv1.UnregisteringCondition, Status: metav1.ConditionTrue, Reason: hubv1.UnregisteredReason}}
 		r := newMatcherFixture(t, interceptor.Funcs{}, reg, deliveryOne(nil))
 		if gone {

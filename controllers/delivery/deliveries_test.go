@@ -311,7 +311,7 @@ func TestTwoRegistrationsOfOneCluster(t *testing.T) {
 		}, one: 2, two: 2},
 		"Deselected": {uid: "c1", with: func(m *fixture) { m.withdraw(testSet) }, uninstalled: 2},
 		"ItLeaves": {uid: "c1", with: func(m *fixture) {
-			changes(m, one, func(r *hubv1.ClusterRegistration) { r.Finalizers = []string{hubv1.RegistrationFinalizer} })
+			changes(m, one, func(r *hubv1.ClusterRegistration) { r.Finalizers = []string{hubv1.Finalizer} })
 			m.deleteObject(&hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: one.Namespace, Name: one.Name}})
 			changes(m, one, says(hubv1.UnregisteringCondition, hubv1.SameClusterReason))
 			m.settle(one, two)
@@ -354,7 +354,7 @@ func TestTwoRegistrationsOfOneCluster(t *testing.T) {
 // Unregistering ends the pause.
 func TestPausedRegistrationIsDeleted(t *testing.T) {
 	m := newDeliveredFixture(t, releaseAddon("app"), kustomizationAddon("git"))
-	m.editRegistration(func(reg *hubv1.ClusterRegistration) { reg.Finalizers = []string{hubv1.RegistrationFinalizer} })
+	m.editRegistration(func(reg *hubv1.ClusterRegistration) { reg.Finalizers = []string{hubv1.Finalizer} })
 	m.pause(true)
 	m.deleteObject(find(m, testCluster.Namespace, testCluster.Name, &hubv1.ClusterRegistration{}))
 	m.withdraw(testSet)

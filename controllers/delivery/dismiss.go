@@ -40,12 +40,12 @@ func (r *Reconciler) dismissDelivery(ctx context.Context, c *cluster, d *observe
 		status.Summarize(d.AddonDelivery, status.Summary{Phase: status.Broken, Reason: d.Reason, Message: d.Message}, c.Now)
 		return apply.Status(ctx, r.Client, d.Before, d.AddonDelivery)
 	}
-	if !controllerutil.ContainsFinalizer(d, hubv1.DeliveryFinalizer) {
+	if !controllerutil.ContainsFinalizer(d, hubv1.Finalizer) {
 		return nil
 	}
 	if d.Reason == hubv1.OutOfReachReason && len(d.Status.Addons) > 0 {
 		r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeWarning, hubv1.AddonOrphanedEvent, "Remove",
 			"deleted, and what it may have delivered to cluster %s stays there: %s", c.Key, d.Message)
 	}
-	return apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.DeliveryFinalizer)
+	return apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.Finalizer)
 }

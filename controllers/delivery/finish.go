@@ -156,7 +156,7 @@ func (r *Reconciler) release(ctx context.Context, c *cluster, d *delivery) error
 	}
 	r.memory.Drop(c.Key, client.ObjectKeyFromObject(d))
 	r.waiting.Forget(client.ObjectKeyFromObject(d))
-	return apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.DeliveryFinalizer)
+	return apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.Finalizer)
 }
 
 // lastOut returns whether no other delivery of the namespace needs the kubeconfig copy. A delivery that has nothing on the

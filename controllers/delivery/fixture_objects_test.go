@@ -206,7 +206,7 @@ func revisionOf(set, generation string) string { return revisions[set+"/"+genera
 func deliveredTo(cluster types.NamespacedName, set, generation string) *hubv1.AddonDelivery {
 	d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "flux-system", Name: identity.Delivery(set, cluster), UID: types.UID("uid-" + set + "-" + cluster.Name),
-		Finalizers: []string{hubv1.DeliveryFinalizer},
+		Finalizers: []string{hubv1.Finalizer},
 		Labels:     map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", cluster), hubv1.AddonSetLabel: set},
 	}}
 	d.Spec.RegistrationRef = hubv1.RegistrationReference{Namespace: cluster.Namespace, Name: cluster.Name}

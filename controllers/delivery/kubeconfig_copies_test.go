@@ -44,8 +44,8 @@ func (m *fixture) rotate(token string) {
 func TestKubeconfigCopyThatIsBeingDeleted(t *testing.T) {
 	const theirs = "example.org/theirs"
 	for name, tc := range map[string]struct{ finalizers, left []string }{
-		"Deleted":         {[]string{hubv1.CopyFinalizer}, nil},
-		"HeldByAUserToo":  {[]string{hubv1.CopyFinalizer, theirs}, []string{theirs}},
+		"Deleted":         {[]string{hubv1.Finalizer}, nil},
+		"HeldByAUserToo":  {[]string{hubv1.Finalizer, theirs}, []string{theirs}},
 		"HeldByAUserOnly": {[]string{theirs}, []string{theirs}}, // the API server would refuse to have the hub's finalizer back
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -140,7 +140,7 @@ func (r *Reconciler) forsake(ctx context.Context, c *cluster) error {
 		r.Recorder.Eventf(d.AddonDelivery, nil, corev1.EventTypeWarning, hubv1.HeldEvent, "Remove",
 			"deleted because the CRD of AddonDeliveries is; nothing is uninstalled, and Flux goes on with what it has")
 		r.memory.Drop(c.Key, client.ObjectKeyFromObject(d))
-		errs = append(errs, apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.DeliveryFinalizer))
+		errs = append(errs, apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.Finalizer))
 	}
 	return errors.Join(errs...)
 }

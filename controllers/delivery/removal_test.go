@@ -117,7 +117,7 @@ func TestNoReinstallOfWhatLeaves(t *testing.T) {
 		"ItStays":     {func(*fixture) {}, hubv1.AddonReady},
 		"NotSelected": {(*fixture).deselect, hubv1.AddonHeld},
 		"ItsSetIsGoing": {func(m *fixture) {
-			m.editSet(func(s *hubv1.AddonSet) { s.Finalizers = []string{hubv1.AddonSetFinalizer} })
+			m.editSet(func(s *hubv1.AddonSet) { s.Finalizers = []string{hubv1.Finalizer} })
 			m.deleteObject(find(m, "flux-system", testSet, &hubv1.AddonSet{}))
 		}, hubv1.AddonHeld},
 	} {

@@ -77,7 +77,7 @@ func (r *Reconciler) forgo(ctx context.Context, c *cluster, d *delivery) error {
 	r.memory.Drop(c.Key, client.ObjectKeyFromObject(d))
 	r.waiting.Forget(client.ObjectKeyFromObject(d))
 	r.expectations.Forget(c.Key) // what was written there does not come into the cache any more
-	return apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.DeliveryFinalizer)
+	return apply.RemoveFinalizer(ctx, r.Client, d.AddonDelivery, hubv1.Finalizer)
 }
 
 func (r *Reconciler) warn(d *delivery, format string, args ...any) {

@@ -44,7 +44,7 @@ func teamCopy(of *hubv1.Team, rights *hubv1.AddonDelivery) *corev1.Secret {
 	namespace := of.Spec.HubNamespaces[0]
 	from := team.Reach(namespace, []hubv1.Team{*of}, func(namespace string) bool { return namespace == "flux-system" })
 	return &corev1.Secret{Data: map[string][]byte{"value": testKubeconfig("the-teams")}, ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: identity.KubeconfigCopy("hub", testCluster), Finalizers: []string{hubv1.CopyFinalizer},
+		Namespace: namespace, Name: identity.KubeconfigCopy("hub", testCluster), Finalizers: []string{hubv1.Finalizer},
 		Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", testCluster), hubv1.CopyLabel: identity.TeamCopy},
 		Annotations: map[string]string{
 			hubv1.RegistrationAnnotation: testCluster.String(),

@@ -328,7 +328,7 @@ func (r *Reconciler) apply(ctx context.Context, req Request, obj *unstructured.U
 			u.SetUID(reg.UID)
 		}
 		u.SetLabels(labels)
-		u.SetFinalizers([]string{hubv1.RegistrationFinalizer}) // the registration controller's, and one write less than if it did
+		u.SetFinalizers([]string{hubv1.Finalizer}) // the registration controller's, and one write less than if it did
 		u.SetAnnotations(map[string]string{hubv1.CopiedAnnotation: copiedLabels(desired, theirs)})
 		originRef := map[string]any{"kind": ref.Kind, "name": ref.Name}
 		if ref.APIGroup != "" {

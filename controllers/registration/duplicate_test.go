@@ -45,7 +45,7 @@ func TestStandsBack(t *testing.T) {
 func TestDuplicates(t *testing.T) {
 	at := metav1.NewTime(moment.Add(-time.Hour))
 	first := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "first", UID: "first",
-		Finalizers: []string{hubv1.RegistrationFinalizer}}}
+		Finalizers: []string{hubv1.Finalizer}}}
 	first.Status.ClusterUID, first.Status.ClusterSince = "c1", &at
 	first.Status.Credential = &hubv1.CredentialStatus{AuthorityFingerprint: "ca"}
 	goes, elsewhere := first.DeepCopy(), first.DeepCopy()

@@ -34,14 +34,14 @@ func (r *Reconciler) recreate(ctx context.Context, reg *hubv1.ClusterRegistratio
 	}
 	r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.ReRegisteredEvent, "Register", "%s", recreated(facts, decision))
 	r.notes.probes(client.ObjectKeyFromObject(reg), nil, r.Pool.Remove)
-	return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
+	return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.Finalizer)
 }
 
 // finalize removes a registration's finalizer. If the origin still wants the registration, it does so at once: the
 // registration is made again, and the add-ons do not notice. Otherwise it waits until the deliveries have gone.
 func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured,
 	verdict origin.Verdict) (ctrl.Result, error) {
-	if !controllerutil.ContainsFinalizer(reg, hubv1.RegistrationFinalizer) {
+	if !controllerutil.ContainsFinalizer(reg, hubv1.Finalizer) {
 		r.forget(client.ObjectKeyFromObject(reg))
 		return ctrl.Result{}, nil
 	}
@@ -95,7 +95,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 		return ctrl.Result{}, err
 	}
 	r.forget(key)
-	return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.RegistrationFinalizer)
+	return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.Finalizer)
 }
 
 // lastAccess is access for a registration that goes, and suspend after it. To clean up, the last known way in will do. If there is none, as

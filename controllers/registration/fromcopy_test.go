@@ -109,7 +109,7 @@ func TestACopyThatCannotBeRead(t *testing.T) {
 	raw := kubeConfigFor("https://192.0.2.1:6443")
 	f.must(f.api.Create(t.Context(), kubeconfigOf(t, key, "flux-system", raw, raw)))
 	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name,
-		Finalizers: []string{hubv1.RegistrationFinalizer}}}
+		Finalizers: []string{hubv1.Finalizer}}}
 	reg.Spec.KubeConfig = &hubv1.KubeConfigSource{SecretRef: &hubv1.SecretKeyReference{Name: "gone"}}
 	f.must(f.api.Create(t.Context(), reg))
 	reg.Status.Credential = &hubv1.CredentialStatus{SecretName: "gone", Key: "value", Fingerprint: inUse.Fingerprint(),

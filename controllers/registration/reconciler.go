@@ -70,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	if !reg.DeletionTimestamp.IsZero() {
 		return r.finalize(ctx, reg, obj, verdict)
 	}
-	if controllerutil.AddFinalizer(reg, hubv1.RegistrationFinalizer) {
+	if controllerutil.AddFinalizer(reg, hubv1.Finalizer) {
 		return ctrl.Result{}, r.addFinalizer(ctx, reg)
 	}
 	before := reg.DeepCopy()
@@ -170,7 +170,7 @@ func provider(reg *hubv1.ClusterRegistration) string {
 
 func (r *Reconciler) addFinalizer(ctx context.Context, reg *hubv1.ClusterRegistration) error {
 	before := reg.DeepCopy()
-	controllerutil.RemoveFinalizer(before, hubv1.RegistrationFinalizer)
+	controllerutil.RemoveFinalizer(before, hubv1.Finalizer)
 	// The list is replaced as a whole, so it must be the list that was read.
 	err := r.Client.Patch(ctx, reg, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err != nil {

@@ -37,7 +37,7 @@ func TestStayer(t *testing.T) {
 				two := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "two", UID: "two"}}
 				two.Status.ClusterUID = cluster
 				if goes {
-					two.DeletionTimestamp, two.Finalizers = &metav1.Time{Time: moment}, []string{hubv1.RegistrationFinalizer}
+					two.DeletionTimestamp, two.Finalizers = &metav1.Time{Time: moment}, []string{hubv1.Finalizer}
 				}
 				if gone {
 					return b.Build()

@@ -36,7 +36,7 @@ func TestAStrangersRegistrationDoesNotStay(t *testing.T) {
 	}
 	platforms, tenants := of("flux-system", "prod"), of("evil", "anything")
 	platforms.UID, tenants.UID = "platforms", "tenants"
-	platforms.Finalizers, platforms.DeletionTimestamp = []string{hubv1.RegistrationFinalizer}, &metav1.Time{Time: now}
+	platforms.Finalizers, platforms.DeletionTimestamp = []string{hubv1.Finalizer}, &metav1.Time{Time: now}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(platforms, tenants).WithStatusSubresource(&hubv1.ClusterRegistration{}).
 		WithIndex(platforms, index.ClusterID, func(o client.Object) []string { return []string{o.(*hubv1.ClusterRegistration).Status.ClusterID()} }).Build()
 	r := &Reconciler{

@@ -46,7 +46,7 @@ func TestUnreadForAMoment(t *testing.T) {
 			r := &Reconciler{Client: api, Live: api, Config: &hubconfig.Config{TeardownGrace: time.Hour}, Clock: clock}
 			ref := origin.Kamaji.Reference("one")
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one",
-				Finalizers: []string{hubv1.RegistrationFinalizer}, DeletionTimestamp: &metav1.Time{Time: day.Add(-72 * time.Hour)}},
+				Finalizers: []string{hubv1.Finalizer}, DeletionTimestamp: &metav1.Time{Time: day.Add(-72 * time.Hour)}},
 				Spec: hubv1.ClusterRegistrationSpec{OriginRef: &ref, DeletionPolicy: hubv1.DeletionPolicyOrphan}}
 			for i, l := range looks {
 				clock.SetTime(clock.Now().Add(l.after))

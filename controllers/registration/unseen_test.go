@@ -37,7 +37,7 @@ func TestUnregisteringReadsByName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			key := types.NamespacedName{Namespace: "fleet", Name: "one"}
 			reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name,
-				Finalizers: []string{hubv1.RegistrationFinalizer}, DeletionTimestamp: &metav1.Time{Time: moment.Add(-time.Hour)}}}
+				Finalizers: []string{hubv1.Finalizer}, DeletionTimestamp: &metav1.Time{Time: moment.Add(-time.Hour)}}}
 			status.Set(reg, hubv1.UnregisteringCondition, metav1.ConditionTrue, hubv1.UnregisteredReason, "", moment.Add(-time.Hour))
 			set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "base"}}
 			build := func(objects ...client.Object) client.WithWatch {

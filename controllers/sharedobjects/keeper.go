@@ -124,7 +124,7 @@ func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err e
 	there := objects()[key.kind]
 	err = k.Client.Get(ctx, key.NamespacedName, there, client.UnsafeDisableDeepCopy) // it is only read
 	switch {
-	case err == nil && there.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(there, hubv1.PlaceholderFinalizer):
+	case err == nil && there.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(there, hubv1.Finalizer):
 		return true, nil // it serves until no delivery uses it
 	case err == nil && there.GetDeletionTimestamp() != nil:
 		return true, fmt.Errorf("%s %s %w", key.kind, key, apply.ErrBeingDeleted)
@@ -229,7 +229,7 @@ func (k *Keeper) EnsurePlaceholder(ctx context.Context, namespace, name string) 
 	if err := k.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, there); err != nil {
 		return false, fmt.Errorf("read ServiceAccount %s/%s: %w", namespace, name, err)
 	}
-	return controllerutil.ContainsFinalizer(there, hubv1.PlaceholderFinalizer), nil
+	return controllerutil.ContainsFinalizer(there, hubv1.Finalizer), nil
 }
 
 // kept returns an object as it is to be made: with a finalizer, if Flux needs it to remove what it has made.
@@ -238,7 +238,7 @@ func kept(obj *unstructured.Unstructured) *unstructured.Unstructured {
 		return obj
 	}
 	obj = obj.DeepCopy()
-	obj.SetFinalizers([]string{hubv1.PlaceholderFinalizer})
+	obj.SetFinalizers([]string{hubv1.Finalizer})
 	return obj
 }
 
@@ -270,7 +270,7 @@ func (k *Keeper) reconcile(ctx context.Context, key id) (ctrl.Result, error) {
 		return ctrl.Result{}, nil
 	}
 	if there.GetDeletionTimestamp() != nil {
-		return ctrl.Result{}, apply.RemoveFinalizer(ctx, k.Client, there, hubv1.PlaceholderFinalizer)
+		return ctrl.Result{}, apply.RemoveFinalizer(ctx, k.Client, there, hubv1.Finalizer)
 	}
 	if rec.idleSince.IsZero() {
 		rec.idleSince = k.Clock.Now()
@@ -279,7 +279,7 @@ func (k *Keeper) reconcile(ctx context.Context, key id) (ctrl.Result, error) {
 		return ctrl.Result{RequeueAfter: left + time.Millisecond}, nil
 	}
 	rec.hash = ""
-	if err := apply.RemoveFinalizer(ctx, k.Client, there, hubv1.PlaceholderFinalizer); err != nil {
+	if err := apply.RemoveFinalizer(ctx, k.Client, there, hubv1.Finalizer); err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := apply.Delete(ctx, k.Client, there); err != nil {

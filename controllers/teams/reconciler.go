@@ -41,7 +41,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, t *hubv1.Team) (ctrl.Result,
 		return apply.Retried(ctrl.Result{}, r.finalize(ctx, t))
 	}
 	before := t.DeepCopy()
-	if controllerutil.AddFinalizer(t, hubv1.TeamFinalizer) {
+	if controllerutil.AddFinalizer(t, hubv1.Finalizer) {
 		if err := r.Client.Patch(ctx, t, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			return apply.Retried(ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("add finalizer: %w", err)))
 		}
@@ -211,21 +211,21 @@ func (r *Reconciler) stands(t *hubv1.Team, set *hubv1.AddonSet, all []hubv1.Team
 // finalize deletes the AddonSet of a Team, and takes the Team's finalizer off when that is gone. If the Team is deleted because the CRD of
 // Teams is, no user has asked for a removal: the AddonSet stays, and is the Team's again when that is back.
 func (r *Reconciler) finalize(ctx context.Context, t *hubv1.Team) error {
-	if !controllerutil.ContainsFinalizer(t, hubv1.TeamFinalizer) {
+	if !controllerutil.ContainsFinalizer(t, hubv1.Finalizer) {
 		return nil
 	}
 	if forsaken, err := demise.AnyKind(ctx, r.Live, demise.Teams); err != nil {
 		return err
 	} else if forsaken {
 		log.FromContext(ctx).Info("a Team is deleted because the CRD of Teams is; its AddonSet stays, and what that has on the clusters")
-		return apply.RemoveFinalizer(ctx, r.Client, t, hubv1.TeamFinalizer)
+		return apply.RemoveFinalizer(ctx, r.Client, t, hubv1.Finalizer)
 	}
 	set, err := r.set(ctx, t)
 	if err != nil {
 		return err
 	}
 	if set == nil || set.Labels[hubv1.TeamLabel] != t.Name {
-		return apply.RemoveFinalizer(ctx, r.Client, t, hubv1.TeamFinalizer)
+		return apply.RemoveFinalizer(ctx, r.Client, t, hubv1.Finalizer)
 	}
 	if set.DeletionTimestamp == nil {
 		if err := apply.Delete(ctx, r.Client, set); err != nil {

@@ -235,9 +235,9 @@ func TestYieldsThoughNotValid(t *testing.T) {
 // A Team goes when its AddonSet has gone, and takes no other along.
 func TestLeaves(t *testing.T) {
 	deleted := func(o *hubv1.Team) {
-		o.Finalizers, o.DeletionTimestamp = []string{hubv1.TeamFinalizer}, &metav1.Time{Time: now}
+		o.Finalizers, o.DeletionTimestamp = []string{hubv1.Finalizer}, &metav1.Time{Time: now}
 	}
-	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "team-shop", UID: "s", Finalizers: []string{hubv1.AddonSetFinalizer},
+	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "team-shop", UID: "s", Finalizers: []string{hubv1.Finalizer},
 		Labels: map[string]string{hubv1.TeamLabel: "shop"}}}
 	status.Summarize(set, status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason, Message: "being withdrawn from 1 cluster"}, now)
 	m := newFixture(shop(deleted), set)
@@ -266,10 +266,10 @@ func TestLeaves(t *testing.T) {
 func TestForsaken(t *testing.T) {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "teams." + hubv1.GroupVersion.Group,
 		Finalizers: []string{"customresourcecleanup.apiextensions.k8s.io"}, DeletionTimestamp: &metav1.Time{Time: now}}}
-	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "team-shop", Finalizers: []string{hubv1.AddonSetFinalizer},
+	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "team-shop", Finalizers: []string{hubv1.Finalizer},
 		Labels: map[string]string{hubv1.TeamLabel: "shop"}}}
 	m := newFixture(crd, set, shop(func(o *hubv1.Team) {
-		o.Finalizers, o.DeletionTimestamp = []string{hubv1.TeamFinalizer}, &metav1.Time{Time: now}
+		o.Finalizers, o.DeletionTimestamp = []string{hubv1.Finalizer}, &metav1.Time{Time: now}
 	}))
 	if team, set := m.reconcile(t, "flux-system"); team != nil || set == nil || set.DeletionTimestamp != nil {
 		t.Fatalf("the Team stays: %t; its AddonSet is %+v", team != nil, set)

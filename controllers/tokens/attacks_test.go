@@ -125,7 +125,7 @@ func TestClockAhead(t *testing.T) {
 // the copy again, and no later pass would drop it.
 func TestCopyComesBack(t *testing.T) {
 	m := newFixture(t)
-	m.delivery.Finalizers, m.delivery.DeletionTimestamp = []string{hubv1.DeliveryFinalizer}, &metav1.Time{Time: now}
+	m.delivery.Finalizers, m.delivery.DeletionTimestamp = []string{hubv1.Finalizer}, &metav1.Time{Time: now}
 	m.delivery.Spec.Withdrawal = "x"
 	copied, _, _ := m.reconcile(t)
 	if copied != nil {

@@ -260,7 +260,7 @@ func (r *Reconciler) secret(reg *hubv1.ClusterRegistration, from match.Reach, co
 	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	u.SetNamespace(from.Namespace)
 	u.SetName(identity.KubeconfigCopy(r.Config.HubID, key))
-	u.SetFinalizers([]string{hubv1.CopyFinalizer})
+	u.SetFinalizers([]string{hubv1.Finalizer})
 	u.SetLabels(map[string]string{
 		"app.kubernetes.io/managed-by": "chandler",
 		hubv1.CopyLabel:                identity.TeamCopy,

@@ -144,7 +144,7 @@ func TestFirstToken(t *testing.T) {
 		}, false},
 		"NotTheTeams": {func(m *fixture) { m.reg.Labels["env"] = "prod" }, false},
 		"TeamIsBeingDeleted": {func(m *fixture) {
-			m.team.Finalizers, m.team.DeletionTimestamp = []string{hubv1.TeamFinalizer}, &metav1.Time{Time: now}
+			m.team.Finalizers, m.team.DeletionTimestamp = []string{hubv1.Finalizer}, &metav1.Time{Time: now}
 		}, false},
 		"TeamOfATenant": {func(m *fixture) { m.team.Namespace = "mallory" }, false},
 		"ObjectsOfAnotherCluster": {func(m *fixture) {

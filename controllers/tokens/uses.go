@@ -99,7 +99,7 @@ func (r *Reconciler) drop(ctx context.Context, reg *hubv1.ClusterRegistration, m
 			return nil
 		}
 	}
-	if err := apply.RemoveFinalizer(ctx, r.Client, m, hubv1.CopyFinalizer); err != nil {
+	if err := apply.RemoveFinalizer(ctx, r.Client, m, hubv1.Finalizer); err != nil {
 		return fmt.Errorf("let the kubeconfig copy go: %w", err)
 	}
 	return apply.Delete(ctx, r.Client, m)

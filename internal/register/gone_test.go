@@ -86,7 +86,7 @@ func TestWaiting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			reg := byHand("edge1", "elsewhere")
 			reg.Status.Conditions = tc.conditions
-			reg.Finalizers = []string{hubv1.RegistrationFinalizer}
+			reg.Finalizers = []string{hubv1.Finalizer}
 			if tc.deleted {
 				reg.DeletionTimestamp = &now
 			}

@@ -106,7 +106,7 @@ func (r *Keeper) kubeconfig(ctx context.Context, c *Cluster, namespace string) e
 // release. A copy that has lost the hub's finalizer cannot get it back, and is made again when it is gone.
 func served(u *unstructured.Unstructured, there *metav1.PartialObjectMetadata) {
 	u.SetUID(there.UID) // and not one that took its name meanwhile
-	if !slices.Contains(there.Finalizers, hubv1.CopyFinalizer) {
+	if !slices.Contains(there.Finalizers, hubv1.Finalizer) {
 		u.SetFinalizers(nil)
 	}
 }
@@ -115,14 +115,14 @@ func served(u *unstructured.Unstructured, there *metav1.PartialObjectMetadata) {
 // one later, another one is made. It returns whether there is no copy for now.
 func (r *Keeper) letKubeconfigGo(ctx context.Context, c *Cluster, there *metav1.PartialObjectMetadata,
 	namespace string) (gone bool, err error) {
-	if there == nil || there.DeletionTimestamp == nil || !slices.Contains(there.Finalizers, hubv1.CopyFinalizer) || c.HasObjects(namespace) {
+	if there == nil || there.DeletionTimestamp == nil || !slices.Contains(there.Finalizers, hubv1.Finalizer) || c.HasObjects(namespace) {
 		return false, nil
 	}
 	if left, err := r.Reader.ObjectsLeft(ctx, c.Observed(), namespace); err != nil || len(left) > 0 {
 		return false, err
 	}
 	c.LookAgain(observed.Soon) // another finalizer may hold it, and then no event tells that ours does not
-	if err := apply.RemoveFinalizer(ctx, r.Client, there, hubv1.CopyFinalizer); err != nil {
+	if err := apply.RemoveFinalizer(ctx, r.Client, there, hubv1.Finalizer); err != nil {
 		return false, fmt.Errorf("let the kubeconfig copy go: %w", err)
 	}
 	return true, nil
@@ -204,7 +204,7 @@ func (r *Keeper) kubeconfigObject(c *Cluster, namespace string, content map[stri
 	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(c.CopyKind(namespace)))
 	u.SetNamespace(namespace)
 	u.SetName(identity.KubeconfigCopy(r.Config.HubID, c.Key))
-	u.SetFinalizers([]string{hubv1.CopyFinalizer})
+	u.SetFinalizers([]string{hubv1.Finalizer})
 	u.SetLabels(map[string]string{
 		"app.kubernetes.io/managed-by": "chandler",
 		hubv1.CopyLabel:                "true",
@@ -281,7 +281,7 @@ func (r *Keeper) dropKubeconfig(ctx context.Context, c *Cluster, kind, namespace
 	if err != nil || there == nil {
 		return observed.IgnoreNotOwned(err)
 	}
-	if err := apply.RemoveFinalizer(ctx, r.Client, there, hubv1.CopyFinalizer); err != nil {
+	if err := apply.RemoveFinalizer(ctx, r.Client, there, hubv1.Finalizer); err != nil {
 		return fmt.Errorf("let the kubeconfig copy go: %w", err)
 	}
 	return apply.Delete(ctx, r.Client, there)

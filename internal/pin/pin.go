@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pin decides what the next revision of a set holds in place of what floats: a chart's version, a commit, a digest,
-// the content of a ConfigMap. It is pure: what upstream has is read by Flux, and comes as an argument.
+// the content of a ConfigMap. It knows which sources follow upstream, and how one is held. It is pure: what upstream has is read by Flux,
+// and comes as an argument.
 package pin
 
 import (

@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/pin"
 )
 
 // Float is an object that follows upstream: what it gives changes without a new revision of the set.
@@ -37,11 +38,7 @@ type Float struct {
 }
 
 // Key is how compile.Pins name it.
-func (f *Float) Key() string { return pinKey(f.Object) }
-
-func pinKey(u *unstructured.Unstructured) string {
-	return compile.SourceKey(u.GetKind(), u.GetNamespace(), u.GetName())
-}
+func (f *Float) Key() string { return pin.Key(f.Object) }
 
 // Floats are what changes without a new revision of a set.
 type Floats struct {
@@ -353,7 +350,7 @@ func (f *finder) sourcesOf(a *compile.Addon, path string, body map[string]any) {
 	}
 	spec := chart.Object.Object["spec"].(map[string]any)
 	what := fmt.Sprintf("chart %v %v of HelmRepository %s", spec["chart"], spec["version"], name)
-	if !follows(chart.Object) {
+	if !pin.Follows(chart.Object) {
 		if kind, _, _ := unstructured.NestedString(spec, "sourceRef", "kind"); kind == sourcev1.HelmRepositoryKind {
 			f.fixed[Fixed{f.now, what}] = true // another source says itself what it follows
 		}
@@ -383,15 +380,15 @@ func (f *finder) ownSource(path, name string, s *Shared) {
 		f.say(path, "%s %s, which includes others", s.Object.GetKind(), name)
 	}
 	what := fmt.Sprintf("%s %s", s.Object.GetKind(), name)
-	if !follows(s.Object) {
+	if !pin.Follows(s.Object) {
 		if s.Object.GetKind() != sourcev1.HelmRepositoryKind {
-			f.fixed[Fixed{f.now, reference(s.Object) + " of " + what}] = true
+			f.fixed[Fixed{f.now, pin.Reference(s.Object) + " of " + what}] = true
 		}
 		return
 	}
-	if why := unpinnable(s.Object); why != "" {
+	if why := pin.Unpinnable(s.Object); why != "" {
 		f.say(path, "%s, %s", what, why)
 		return
 	}
-	f.add(Float{Shared: *s, What: reference(s.Object) + " of " + what})
+	f.add(Float{Shared: *s, What: pin.Reference(s.Object) + " of " + what})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/pin"
 )
 
 // Shared is a HelmChart, source or ServiceAccount. All clusters for which it is rendered the same share it.
@@ -104,11 +105,11 @@ func (r *renderer) source(a *compile.Addon, s compile.Source) (*Shared, Errors) 
 
 // pin holds an object that follows upstream at what the revision says, if it says anything. It returns the new hash.
 func (r *renderer) pin(u *unstructured.Unstructured, hash string, name func(hash string) string) (string, error) {
-	to := r.p.Pins.Source(pinKey(u))
+	to := r.p.Pins.Source(pin.Key(u))
 	if to == "" {
 		return hash, nil
 	}
-	u.Object["spec"] = pinned(u.GetKind(), u.Object["spec"].(map[string]any), to)
+	u.Object["spec"] = pin.Spec(u.GetKind(), u.Object["spec"].(map[string]any), to)
 	hash, err := stamp(u)
 	if err == nil {
 		u.SetName(name(hash))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package render
+package pin
 
 import (
 	"fmt"
@@ -10,10 +10,17 @@ import (
 	"github.com/Masterminds/semver/v3"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/chandler-hub/chandler/internal/compile"
 )
 
-// reference says what a source follows.
-func reference(u *unstructured.Unstructured) string {
+// Key is how compile.Pins name a source or a HelmChart.
+func Key(u *unstructured.Unstructured) string {
+	return compile.SourceKey(u.GetKind(), u.GetNamespace(), u.GetName())
+}
+
+// Reference says what a source follows, for people: "branch main".
+func Reference(u *unstructured.Unstructured) string {
 	ref, _, _ := unstructured.NestedMap(u.Object, "spec", "ref")
 	for _, field := range []string{"commit", "digest", "name", "semver", "tag", "branch"} { // the order in which Flux reads them
 		if v, ok := ref[field]; ok {
@@ -29,8 +36,8 @@ func reference(u *unstructured.Unstructured) string {
 // defaultBranch is what Flux follows in a GitRepository without ref (fluxcd/pkg/git, DefaultBranch).
 const defaultBranch = "master"
 
-// follows returns whether what an object gives may change while its spec stays.
-func follows(u *unstructured.Unstructured) bool {
+// Follows returns whether what a source or a HelmChart gives may change while its spec stays.
+func Follows(u *unstructured.Unstructured) bool {
 	text := func(path ...string) string {
 		s, _, _ := unstructured.NestedString(u.Object, append([]string{"spec"}, path...)...)
 		return s
@@ -54,8 +61,8 @@ func exact(version string) bool {
 	return err == nil
 }
 
-// unpinnable says why a source that follows upstream cannot be held at what it has; "" if it can.
-func unpinnable(u *unstructured.Unstructured) string {
+// Unpinnable says why a source that follows upstream cannot be held at what it has; "" if it can.
+func Unpinnable(u *unstructured.Unstructured) string {
 	switch u.GetKind() {
 	case sourcev1.BucketKind:
 		return "which has no revisions to go back to"
@@ -74,12 +81,13 @@ func unpinnable(u *unstructured.Unstructured) string {
 
 const branches = "refs/heads/"
 
-// pinned returns the spec of a copy of an object that is held at a version, commit or digest.
+// Spec returns the spec of a copy of an object of a kind that is held at a version, commit or digest, which is to. spec is that of the
+// object itself, and stays.
 //
 // Flux takes the commit first, and the branch only says where to look for it; without a branch it fetches all of them
 // (fluxcd/pkg/git/gogit, cloneCommit). It fetches them again at each interval, though nothing can change: so the copy has
 // a long one. It looks at the digest of an OCIRepository first, too (source-controller, getArtifactRef).
-func pinned(kind string, spec map[string]any, to string) map[string]any {
+func Spec(kind string, spec map[string]any, to string) map[string]any {
 	out := maps.Clone(spec)
 	ref, _ := spec["ref"].(map[string]any)
 	switch kind {

@@ -30,6 +30,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/memory"
 	"github.com/chandler-hub/chandler/internal/pin"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -256,7 +257,7 @@ func (r *Reconciler) configMaps(ctx context.Context, set *hubv1.AddonSet, p *com
 			u.say("variablesFrom: " + what + ", an expression")
 			continue
 		}
-		doc, _, err := r.documents.Read(ctx, from, key, set.Namespace, render.Ref{Kind: "ConfigMap", Name: v.Name})
+		doc, _, err := r.documents.Read(ctx, from, key, set.Namespace, document.Ref{Kind: "ConfigMap", Name: v.Name})
 		if err != nil {
 			return nil, err
 		}

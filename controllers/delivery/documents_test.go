@@ -19,7 +19,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/programs"
 	"github.com/chandler-hub/chandler/internal/crdschema"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -27,12 +27,12 @@ import (
 // deliveries cannot be read. A change of what they referred to before does not.
 func TestDocumentsOfOldRevisionsAreForgotten(t *testing.T) {
 	objects := append(addonsOf(testSet, "1", manifestsFrom("before")), delivered("more", manifestsFrom("theirs"))...)
-	m := newServedFixture(t, append(objects, document("theirs", "a"))...)
+	m := newServedFixture(t, append(objects, documentOf("theirs", "a"))...)
 	wakes := func(want ...string) {
 		t.Helper()
 		var got []string
 		for _, name := range []string{"before", "now", "theirs"} {
-			if len(m.r.documents.ReadersOf("ConfigMap")(t.Context(), document(name, ""))) > 0 {
+			if len(m.r.documents.ReadersOf("ConfigMap")(t.Context(), documentOf(name, ""))) > 0 {
 				got = append(got, name)
 			}
 		}
@@ -53,8 +53,8 @@ func TestDocumentsOfOldRevisionsAreForgotten(t *testing.T) {
 	wakes("now", "theirs")
 }
 
-// document is a ConfigMap of the platform with a manifest that holds a value.
-func document(name, value string) *corev1.ConfigMap {
+// documentOf returns a ConfigMap of the platform with a manifest that holds a value.
+func documentOf(name, value string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: name}, Data: map[string]string{
 		"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\ndata: {a: " + value + "}"}}
 }
@@ -62,15 +62,15 @@ func document(name, value string) *corev1.ConfigMap {
 // write has a user write a value into document "doc".
 func (m *fixture) write(value string) {
 	m.quietly(func() {
-		edit(m, "flux-system", "doc", &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Data = document("doc", value).Data })
+		edit(m, "flux-system", "doc", &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Data = documentOf("doc", value).Data })
 	})
 }
 
 // wantDocument fails if the Flux object of add-on "reading" is not of what document "doc" holds.
 func (m *fixture) wantDocument() {
 	m.t.Helper()
-	doc := reread(m, document("doc", ""))
-	if values := string(m.release("reading").Spec.Values.Raw); !strings.Contains(values, render.ConfigMap(nil, doc.Data).Version) {
+	doc := reread(m, documentOf("doc", ""))
+	if values := string(m.release("reading").Spec.Values.Raw); !strings.Contains(values, document.ConfigMap(nil, doc.Data).Version) {
 		m.t.Errorf("the cluster has %s, and the document is %v", values, doc.Data)
 	}
 }
@@ -93,7 +93,7 @@ func (a *afterRead) Get(ctx context.Context, k client.ObjectKey, obj client.Obje
 
 // TestDocumentChangesWhileItIsRendered: the hub delivers a document as it is now, though it changes while the hub renders a cluster by it.
 func TestDocumentChangesWhileItIsRendered(t *testing.T) {
-	m := newServedFixture(t, append(addonsOf(testSet, "1", manifestsFrom("doc")), document("doc", "before"))...)
+	m := newServedFixture(t, append(addonsOf(testSet, "1", manifestsFrom("doc")), documentOf("doc", "before"))...)
 	m.settle()
 	m.r.Live = &afterRead{m.r.Live, &corev1.ConfigMap{}, func() { m.write("now") }}
 	m.write("between")
@@ -104,7 +104,7 @@ func TestDocumentChangesWhileItIsRendered(t *testing.T) {
 // TestDocumentChangesBeforeItIsWritten: the hub writes what it has planned, and not what comes of a document that has changed since: the
 // hub would note that as what was planned.
 func TestDocumentChangesBeforeItIsWritten(t *testing.T) {
-	m := newServedFixture(t, append(addonsOf(testSet, "1", manifestsFrom("doc")), document("doc", "before"))...)
+	m := newServedFixture(t, append(addonsOf(testSet, "1", manifestsFrom("doc")), documentOf("doc", "before"))...)
 	m.settle()
 	m.strip(m.object("reading"))
 	between := m.onWrite("apply ", func() error {
@@ -174,7 +174,7 @@ func unreadableFixture(t *testing.T) *fixture {
 	adopting, waiting := kustomizationAddon("adopting"), kustomizationAddon("waiting")
 	adopting["adopt"] = map[string]any{"name": "old"}
 	waiting["dependsOn"] = []any{map[string]any{"addonSet": "absent", "name": "x"}}
-	m := newServedFixture(t, append(addonsOf(testSet, "1", releaseAddon("app")), document("values", "a"))...)
+	m := newServedFixture(t, append(addonsOf(testSet, "1", releaseAddon("app")), documentOf("values", "a"))...)
 	m.settle()
 	m.next("2", releaseAddon("app"), manifestsFrom("values"), adopting, waiting)
 	m.create(delivered("more", releaseAddon("falco"), releaseAddon("app"))...)

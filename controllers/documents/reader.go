@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/chandler-hub/chandler/internal/memory"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 // Reader reads documents. The hub caches only their metadata, and reads their bytes again after they have changed. A Reader
@@ -26,7 +26,7 @@ type Reader struct {
 	// Most is how many bytes of documents are kept, about; DefaultMost if it is not set. What is read beyond that is read each time.
 	Most int
 
-	cache   memory.Recent[place, document]
+	cache   memory.Recent[place, read]
 	readers memory.Readers[types.NamespacedName, place]
 }
 
@@ -39,36 +39,36 @@ type From struct{ Cached, Live client.Reader }
 // place identifies a document. Its Ref has no namespace.
 type place struct {
 	namespace string
-	render.Ref
+	document.Ref
 }
 
 // placeOf returns where the document is to which a set of a namespace refers.
-func placeOf(namespace string, ref render.Ref) place {
+func placeOf(namespace string, ref document.Ref) place {
 	namespace, ref = ref.In(namespace)
 	return place{namespace, ref}
 }
 
-type document struct {
+type read struct {
 	resourceVersion string
-	render.Document
+	document.Document
 }
 
 // Kept returns how many documents are kept, and how many bytes they take, about.
 func (d *Reader) Kept() (entries, bytes int) { return d.cache.Kept() }
 
 // known returns a document as it was read, if it has not changed since.
-func (d *Reader) known(at place, version string) (render.Document, bool) {
+func (d *Reader) known(at place, version string) (document.Document, bool) {
 	doc, known := d.cache.Get(at)
 	return doc.Document, known && doc.resourceVersion == version
 }
 
 // keep remembers a document, and forgets those that have not been read for longest if they are too much.
-func (d *Reader) keep(at place, version string, doc render.Document) {
-	d.cache.Put(at, document{version, doc}, size(&doc), memory.Bound{Bytes: cmp.Or(d.Most, DefaultMost)})
+func (d *Reader) keep(at place, version string, doc document.Document) {
+	d.cache.Put(at, read{version, doc}, size(&doc), memory.Bound{Bytes: cmp.Or(d.Most, DefaultMost)})
 }
 
 // size returns what a document takes, about.
-func size(doc *render.Document) int {
+func size(doc *document.Document) int {
 	const entry = 64
 	bytes := entry
 	for k, v := range doc.Data {
@@ -99,7 +99,7 @@ func (d *Reader) version(ctx context.Context, from From, at place) (string, erro
 
 // Versions returns the resourceVersions of several documents to which a set of a namespace refers, and remembers who reads them.
 func (d *Reader) Versions(ctx context.Context, from From, reader types.NamespacedName, namespace string,
-	refs []render.Ref) ([]string, error) {
+	refs []document.Ref) ([]string, error) {
 	out := make([]string, len(refs))
 	for i, ref := range refs {
 		at := placeOf(namespace, ref)
@@ -134,7 +134,7 @@ func (d *Reader) Notes() int { return d.readers.Notes() }
 func (d *Reader) ReadersOf(kind string) func(context.Context, client.Object) []reconcile.Request {
 	return func(_ context.Context, obj client.Object) []reconcile.Request {
 		var out []reconcile.Request
-		for _, k := range d.readers.Of(place{obj.GetNamespace(), render.Ref{Kind: kind, Name: obj.GetName()}}) {
+		for _, k := range d.readers.Of(place{obj.GetNamespace(), document.Ref{Kind: kind, Name: obj.GetName()}}) {
 			out = append(out, reconcile.Request{NamespacedName: k})
 		}
 		return out
@@ -145,12 +145,12 @@ func (d *Reader) ReadersOf(kind string) func(context.Context, client.Object) []r
 // remembers that version notices the event that tells of it. Of a Secret it returns the names of its keys and of the objects that they
 // hold, and not their values.
 func (d *Reader) Read(ctx context.Context, from From, reader types.NamespacedName, namespace string,
-	ref render.Ref) (doc render.Document, before string, err error) {
+	ref document.Ref) (doc document.Document, before string, err error) {
 	at := placeOf(namespace, ref)
 	d.readers.Note(reader, at)
 	before, err = d.version(ctx, from, at)
 	if err != nil || before == "" {
-		return render.Document{}, "", err
+		return document.Document{}, "", err
 	}
 	if doc, ok := d.known(at, before); ok {
 		return doc, before, nil
@@ -163,22 +163,22 @@ func (d *Reader) Read(ctx context.Context, from From, reader types.NamespacedNam
 	return doc, before, nil
 }
 
-func load(ctx context.Context, live client.Reader, at place) (render.Document, string, error) {
+func load(ctx context.Context, live client.Reader, at place) (document.Document, string, error) {
 	name := types.NamespacedName{Namespace: at.namespace, Name: at.Name}
 	if at.Kind == "Secret" {
 		s := &corev1.Secret{}
 		if err := live.Get(ctx, name, s); err != nil {
-			return render.Document{}, "", notFound(err, at)
+			return document.Document{}, "", notFound(err, at)
 		}
-		doc := render.Secret(s.Labels, s.Annotations, s.Type, s.Data)
+		doc := document.Secret(s.Labels, s.Annotations, s.Type, s.Data)
 		doc.Version = s.ResourceVersion
 		return doc, s.ResourceVersion, nil
 	}
 	m := &corev1.ConfigMap{}
 	if err := live.Get(ctx, name, m); err != nil {
-		return render.Document{}, "", notFound(err, at)
+		return document.Document{}, "", notFound(err, at)
 	}
-	return render.ConfigMap(m.Annotations, m.Data), m.ResourceVersion, nil
+	return document.ConfigMap(m.Annotations, m.Data), m.ResourceVersion, nil
 }
 
 func notFound(err error, at place) error {

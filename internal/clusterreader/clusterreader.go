@@ -21,7 +21,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/explain"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/live"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 // Read reads everything about a cluster. If the caller may not read something, that is noted, and is not an error. own is a namespace that
@@ -36,7 +36,7 @@ type gatherer struct {
 	*live.Reader
 	ctx       context.Context
 	in        *explain.Input
-	documents map[place]render.Document
+	documents map[place]document.Document
 	own       string
 	// only is the one namespace that is read; empty for all.
 	only string
@@ -45,7 +45,7 @@ type gatherer struct {
 }
 
 func begin(ctx context.Context, r *live.Reader, reg *hubv1.ClusterRegistration, now time.Time) *gatherer {
-	return &gatherer{Reader: r, ctx: ctx, documents: map[place]render.Document{},
+	return &gatherer{Reader: r, ctx: ctx, documents: map[place]document.Document{},
 		in: &explain.Input{Registration: reg, Shared: r.Hub, Now: now}}
 }
 

@@ -11,17 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 // place is the namespace and name of a document.
 type place struct {
 	namespace string
-	render.Ref
+	document.Ref
 }
 
 // document reads a document once.
-func (g *gatherer) document(namespace string, ref render.Ref) (render.Document, error) {
+func (g *gatherer) document(namespace string, ref document.Ref) (document.Document, error) {
 	namespace, ref = ref.In(namespace)
 	at := place{namespace, ref}
 	if doc, ok := g.documents[at]; ok {
@@ -36,7 +36,7 @@ func (g *gatherer) document(namespace string, ref render.Ref) (render.Document, 
 
 // Document reads a ConfigMap or Secret that a set refers to. For a Secret it keeps only the names of the keys, and whether it contains
 // CustomResourceDefinitions.
-func Document(ctx context.Context, c client.Reader, namespace string, ref render.Ref) (render.Document, error) {
+func Document(ctx context.Context, c client.Reader, namespace string, ref document.Ref) (document.Document, error) {
 	read := configMap
 	if ref.Kind == "Secret" {
 		read = secret
@@ -44,7 +44,7 @@ func Document(ctx context.Context, c client.Reader, namespace string, ref render
 	doc, err := read(ctx, c, types.NamespacedName{Namespace: namespace, Name: ref.Name})
 	switch {
 	case apierrors.IsNotFound(err):
-		return render.Document{}, nil
+		return document.Document{}, nil
 	case apierrors.IsForbidden(err):
 		return doc, fmt.Errorf("you may not read %s %s/%s, which the set refers to", ref.Kind, namespace, ref.Name)
 	case err != nil:
@@ -53,21 +53,21 @@ func Document(ctx context.Context, c client.Reader, namespace string, ref render
 	return doc, nil
 }
 
-func configMap(ctx context.Context, c client.Reader, name types.NamespacedName) (render.Document, error) {
+func configMap(ctx context.Context, c client.Reader, name types.NamespacedName) (document.Document, error) {
 	m := &corev1.ConfigMap{}
 	if err := c.Get(ctx, name, m); err != nil {
-		return render.Document{}, err
+		return document.Document{}, err
 	}
-	return render.ConfigMap(m.Annotations, m.Data), nil
+	return document.ConfigMap(m.Annotations, m.Data), nil
 }
 
 // secret keeps nothing of the Secret's content but which objects it holds.
-func secret(ctx context.Context, c client.Reader, name types.NamespacedName) (render.Document, error) {
+func secret(ctx context.Context, c client.Reader, name types.NamespacedName) (document.Document, error) {
 	s := &corev1.Secret{}
 	if err := c.Get(ctx, name, s); err != nil {
-		return render.Document{}, err
+		return document.Document{}, err
 	}
-	doc := render.Secret(s.Labels, s.Annotations, s.Type, s.Data)
+	doc := document.Secret(s.Labels, s.Annotations, s.Type, s.Data)
 	doc.Version = s.ResourceVersion
 	return doc, nil
 }

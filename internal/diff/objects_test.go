@@ -19,7 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/inflate"
 	"github.com/chandler-hub/chandler/internal/manifestchart"
 	"github.com/chandler-hub/chandler/internal/preview"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 // shelf has the charts and folders of a case: charts/NAME-VERSION, and folders/BRANCH. It counts what is asked for.
@@ -73,7 +73,7 @@ func (s *shelf) Folder(_ context.Context, source *inflate.Source) (*inflate.Fold
 }
 
 func (s *shelf) ConfigMap(namespace, name string) (map[string]string, bool) {
-	doc := s.fleet.Document(namespace, render.Ref{Kind: "ConfigMap", Name: name})
+	doc := s.fleet.Document(namespace, document.Ref{Kind: "ConfigMap", Name: name})
 	return doc.Data, doc.Found
 }
 

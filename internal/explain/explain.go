@@ -18,7 +18,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -45,7 +45,7 @@ type Input struct {
 	// FluxUnread is true if some of them could not be read.
 	FluxUnread bool
 	// Document reads a ConfigMap that a set of a namespace refers to, or the keys of a Secret.
-	Document func(namespace string, ref render.Ref) (render.Document, error)
+	Document func(namespace string, ref document.Ref) (document.Document, error)
 	// Notes say what could not be read.
 	Notes []string
 

@@ -27,6 +27,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 // newest stands in a file for the revision of a set as the file has it, and frozen for that of an older hub.
@@ -43,11 +44,11 @@ func load(t *testing.T, file string) *explain.Input {
 		},
 		Now: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC),
 	}
-	documents, revisions := map[string]render.Document{}, map[string]*appsv1.ControllerRevision{}
+	documents, revisions := map[string]document.Document{}, map[string]*appsv1.ControllerRevision{}
 	in.Revision = func(namespace, name string) (*appsv1.ControllerRevision, error) {
 		return revisions[namespace+"/"+name], nil
 	}
-	in.Document = func(namespace string, ref render.Ref) (render.Document, error) {
+	in.Document = func(namespace string, ref document.Ref) (document.Document, error) {
 		return documents[ref.Kind+" "+namespace+"/"+ref.Name], nil
 	}
 	for _, text := range strings.Split(string(raw), "\n---\n") {
@@ -70,7 +71,7 @@ func load(t *testing.T, file string) *explain.Input {
 			in.Kustomizations = append(in.Kustomizations, *decode(t, text, &kustomizev1.Kustomization{}, true))
 		case "ConfigMap":
 			m := decode(t, text, &corev1.ConfigMap{}, true)
-			documents["ConfigMap "+m.Namespace+"/"+m.Name] = render.ConfigMap(m.Annotations, m.Data)
+			documents["ConfigMap "+m.Namespace+"/"+m.Name] = document.ConfigMap(m.Annotations, m.Data)
 		default:
 			in.Origin = &unstructured.Unstructured{Object: *decode(t, text, &map[string]any{}, false)}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/facts"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 // revision compiles the revision that a delivery names. The hub renders this revision, and not the set's present
@@ -66,7 +67,7 @@ func (e *explainer) render(s *set, p *compile.Program, overrides []hubv1.Overrid
 		in.Metadata = compile.MetadataOf(&s.object.Spec)
 	}
 	in.Variables, _ = facts.Variables(e.Registration, e.Origin) // notes tell what cannot be read
-	return render.Complete(p, target, in, func(ref render.Ref) (render.Document, error) { return e.Document(s.Namespace, ref) })
+	return render.Complete(p, target, in, func(ref document.Ref) (document.Document, error) { return e.Document(s.Namespace, ref) })
 }
 
 // releases are the Helm releases that the add-ons of a set go on with.

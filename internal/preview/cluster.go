@@ -19,6 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/merge"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
@@ -125,7 +126,7 @@ func (r *renderer) deliver(m *member, d *delivery, s *standing, in render.Input,
 	}
 	in.Documents = nil // another set's are in another namespace, perhaps
 	whole := func() (*render.Result, error) {
-		return render.Complete(d.program, target, &in, func(ref render.Ref) (render.Document, error) {
+		return render.Complete(d.program, target, &in, func(ref document.Ref) (document.Document, error) {
 			return r.fleet.document(target.Namespace, ref), nil
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
@@ -45,7 +46,7 @@ type State struct {
 	// Sets are those that select the cluster, as namespace/name.
 	Sets []string
 	// Refs are the ConfigMaps and Secrets that each of them depends on.
-	Refs map[string][]render.Ref
+	Refs map[string][]document.Ref
 
 	deliveries []assembly.Delivery
 	portions   []assembly.Portion
@@ -155,7 +156,7 @@ func (c *Comparison) Sets() []SetPair {
 }
 
 // Changed returns whether a ConfigMap or Secret is not the same in both fleets.
-func (c *Comparison) Changed(namespace string, ref render.Ref) bool {
+func (c *Comparison) Changed(namespace string, ref document.Ref) bool {
 	return c.before.fleet.document(namespace, ref).Version != c.after.fleet.document(namespace, ref).Version
 }
 

@@ -10,7 +10,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 // The kinds of the objects that others than this package make.
@@ -24,7 +24,9 @@ var (
 func (f *Fleet) HasClusters() bool { return len(f.members) > 0 }
 
 // ReadBy has a fleet read the ConfigMaps and Secrets that are not in its files.
-func (f *Fleet) ReadBy(read func(namespace string, ref render.Ref) render.Document) { f.read = read }
+func (f *Fleet) ReadBy(read func(namespace string, ref document.Ref) document.Document) {
+	f.read = read
+}
 
 // SourcesBy has a fleet read the Flux sources that are not in its files.
 func (f *Fleet) SourcesBy(read func(kind, namespace, name string) map[string]any) {
@@ -48,7 +50,7 @@ func (f *Fleet) Source(kind, namespace, name string) map[string]any {
 }
 
 // Document returns a ConfigMap, or what is known of a Secret, that something in a namespace refers to.
-func (f *Fleet) Document(namespace string, ref render.Ref) render.Document {
+func (f *Fleet) Document(namespace string, ref document.Ref) document.Document {
 	return f.document(namespace, ref)
 }
 
@@ -66,7 +68,7 @@ func (f *Fleet) Pin(set string, pins *compile.Pins) {
 }
 
 // SecretDocument returns what is known of a Secret, without its version.
-func SecretDocument(of *render.Document) render.Document {
+func SecretDocument(of *document.Document) document.Document {
 	doc := *of
 	doc.Found, doc.Version = true, "preview"
 	return doc

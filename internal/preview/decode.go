@@ -20,7 +20,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/jsontype"
 	"github.com/chandler-hub/chandler/internal/origin"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 // strict decodes an object of the hub's own kinds into its type, and returns what does not fit, and what the API server would refuse.
@@ -170,19 +170,19 @@ func texts(doc map[string]any, path ...string) []string {
 	return problems
 }
 
-func configMap(u *unstructured.Unstructured) (*render.Document, []string) {
+func configMap(u *unstructured.Unstructured) (*document.Document, []string) {
 	if problems := texts(u.Object, "data"); len(problems) > 0 {
 		return nil, problems
 	}
 	data, _, _ := unstructured.NestedStringMap(u.Object, "data")
 	annotations, _, _ := unstructured.NestedStringMap(u.Object, "metadata", "annotations")
-	d := render.ConfigMap(annotations, data)
+	d := document.ConfigMap(annotations, data)
 	return &d, nil
 }
 
 // secret keeps the metadata of a Secret, the names of its keys, and what kinds of things it contains. It keeps nothing else
 // of its content.
-func secret(u *unstructured.Unstructured) (doc *render.Document, kept *unstructured.Unstructured, content string, problems []string) {
+func secret(u *unstructured.Unstructured) (doc *document.Document, kept *unstructured.Unstructured, content string, problems []string) {
 	if problems := metadata(u); len(problems) > 0 {
 		return nil, nil, "", problems
 	}
@@ -198,7 +198,7 @@ func secret(u *unstructured.Unstructured) (doc *render.Document, kept *unstructu
 		}
 	}
 	kind, _ := u.Object["type"].(string)
-	of := render.Secret(u.GetLabels(), u.GetAnnotations(), corev1.SecretType(kind), data)
+	of := document.Secret(u.GetLabels(), u.GetAnnotations(), corev1.SecretType(kind), data)
 	d := SecretDocument(&of)
 	kept = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": origin.Secret.Kind,
 		"metadata": u.Object["metadata"]}}

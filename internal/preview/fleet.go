@@ -18,6 +18,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/facts"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 // Fleet is all objects of the files, and the clusters that the hub would find in them.
@@ -25,13 +26,13 @@ type Fleet struct {
 	sets      []*hubv1.AddonSet
 	teams     []hubv1.Team
 	members   []*member
-	documents map[key]render.Document
+	documents map[key]document.Document
 	// contents changes when what a Secret of the files holds does.
 	contents map[key]string
 	// originals are what lies beside clusters, by the copies that the hub would make.
 	originals map[key]key
 	// read reads a document that is not among them; nil if there are no others. pins are what revisions hold, by set.
-	read func(namespace string, ref render.Ref) render.Document
+	read func(namespace string, ref document.Ref) document.Document
 	pins map[string]*compile.Pins
 	// flux are the Flux objects of the files, whoever made them. Only a dump has those of the hub.
 	flux []client.Object
@@ -86,7 +87,7 @@ func (o *Object) key() key { return key{o.Kind, o.Namespace, o.Name} }
 // NewFleet collects the objects of all files, and registers the origins among them as discovery would. It returns a
 // fleet even with an error: of two objects with the same name it keeps the first.
 func NewFleet(objects []Object, policy origin.Policy) (*Fleet, error) {
-	f := &Fleet{documents: map[key]render.Document{}, originals: map[key]key{}, contents: map[key]string{}, specs: map[key]map[string]any{}}
+	f := &Fleet{documents: map[key]document.Document{}, originals: map[key]key{}, contents: map[key]string{}, specs: map[key]map[string]any{}}
 	d := newDiscovery(policy, f.warn)
 	seen := map[key]string{}
 	var errs []error
@@ -165,12 +166,12 @@ func (f *Fleet) warn(format string, args ...any) {
 func (f *Fleet) live() bool { return f.read != nil }
 
 // document returns a ConfigMap or Secret to which a set of a namespace, or what it delivers, refers.
-func (f *Fleet) document(namespace string, ref render.Ref) render.Document {
+func (f *Fleet) document(namespace string, ref document.Ref) document.Document {
 	namespace, ref = ref.In(namespace)
 	k := f.original(ref.Kind, namespace, ref.Name)
 	doc, known := f.documents[k]
 	if !known && f.read != nil {
-		doc = f.read(k.namespace, render.Ref{Kind: k.Kind, Name: k.name})
+		doc = f.read(k.namespace, document.Ref{Kind: k.Kind, Name: k.name})
 		f.documents[k] = doc
 	}
 	return doc

@@ -20,7 +20,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/crdschema"
 	"github.com/chandler-hub/chandler/internal/origin"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 	"github.com/chandler-hub/chandler/internal/yamlfile"
 )
 
@@ -39,7 +39,7 @@ type Object struct {
 	Registration *hubv1.ClusterRegistration
 	Origin       *unstructured.Unstructured
 	// Document is set for a ConfigMap, and for a Secret.
-	Document *render.Document
+	Document *document.Document
 	// Flux is a HelmRelease or Kustomization, the hub's or somebody else's.
 	Flux client.Object
 	// Source is true for a Flux source. The hub does not read it, and add-ons refer to it. Spec is that of the source.

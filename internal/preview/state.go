@@ -10,13 +10,13 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/compile"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 // state renders all sets for one cluster on which some objects are already. scope says which namespaces are assembled together, and
 // had names the sets that have delivered to it: what a set has delivered stays while its selector cannot be read.
 func (r *renderer) state(m *member, live []assembly.Live, scope func(string) string, had []string) *State {
-	out := &State{Refs: map[string][]render.Ref{}}
+	out := &State{Refs: map[string][]document.Ref{}}
 	notes := Cluster{Namespace: m.registration.Namespace, Name: m.registration.Name}
 	in, unreadable := r.input(m)
 	for _, text := range unreadable {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -15,6 +14,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 // A set reads ConfigMaps and Secrets of its own namespace. With from: Cluster it reads one of the namespace of the
@@ -24,26 +24,11 @@ import (
 // Who may write in that namespace decides the values: the author of the set wanted it so. Which namespaces may have an
 // object is decided by its owner, by ShareAnnotation: the hub may read every Secret, and the author of a set may not.
 
-// Copy is an object beside a cluster that Flux reads for an add-on.
-type Copy struct {
-	// Ref is the object. Its Namespace is that of the registration.
-	Ref
-	// As is the name of the copy in the set's namespace. It is of the same kind.
-	As string
-	// Keys are those that the add-on uses, sorted.
-	Keys []string
-}
-
-// SharedWith returns the namespaces with which the owner of a ConfigMap or Secret shares the object.
-func SharedWith(annotations map[string]string) []string {
-	return strings.FieldsFunc(annotations[hubv1.ShareAnnotation], func(r rune) bool { return r == ',' || r == ' ' })
-}
-
 // beside reads an object beside the cluster. as is the name by which Flux finds it in the set's namespace. An object
 // that is not there counts as one that is not shared: the author of a set is not told of what others have.
-func (r *renderer) beside(path string, ref Ref) (doc Document, as string, known bool, err error) {
+func (r *renderer) beside(path string, ref document.Ref) (doc document.Document, as string, known bool, err error) {
 	if what := validation.IsDNS1123Subdomain(ref.Name); len(what) > 0 { // a client refuses to ask for such a name
-		return Document{}, "", false, compile.Error{Path: path,
+		return document.Document{}, "", false, compile.Error{Path: path,
 			Message: fmt.Sprintf("the name is %q, which no object can be called: %s", ref.Name, what[0])}
 	}
 	at := r.t.Registration.Namespace
@@ -54,7 +39,7 @@ func (r *renderer) beside(path string, ref Ref) (doc Document, as string, known 
 	ref.Namespace, as = at, identity.Copy(r.t.HubID, r.t.Registration, r.t.Delivery, ref.Kind, ref.Name)
 	doc, known, err = r.referTo(path, ref)
 	if known && !slices.Contains(doc.SharedWith, r.t.Namespace) {
-		doc = Document{}
+		doc = document.Document{}
 	}
 	return doc, as, known, err
 }
@@ -63,10 +48,10 @@ func (r *renderer) beside(path string, ref Ref) (doc Document, as string, known 
 const maxReferences = 1000
 
 // referTo reads a document, unless the set refers to too many on this cluster.
-func (r *renderer) referTo(path string, ref Ref) (doc Document, known bool, err error) {
+func (r *renderer) referTo(path string, ref document.Ref) (doc document.Document, known bool, err error) {
 	if len(r.referred) >= maxReferences && !r.referred[ref] {
-		return Document{}, false, compile.Error{Path: path, Message: fmt.Sprintf("the set refers to more than %d ConfigMaps and Secrets on this "+
-			"cluster; split it, or put more into each", maxReferences)}
+		return document.Document{}, false, compile.Error{Path: path, Message: fmt.Sprintf("the set refers to more than %d ConfigMaps "+
+			"and Secrets on this cluster; split it, or put more into each", maxReferences)}
 	}
 	doc, known = r.document(ref)
 	return doc, known, nil
@@ -89,13 +74,13 @@ const needsLiteral = "this needs Flux 2.9 or newer: an older one lets a comma in
 
 // copies makes the entries of valuesFrom and substituteFrom with from: Cluster refer to the hub's copies. It returns
 // the body that Flux gets.
-func (r *renderer) copies(a *compile.Addon, body map[string]any) (map[string]any, []Copy, error) {
+func (r *renderer) copies(a *compile.Addon, body map[string]any) (map[string]any, []document.Copy, error) {
 	if a.Kind == fluxspec.ManifestsKind {
 		return body, nil, nil // manifestsFrom does it
 	}
 	path, entries := fluxspec.Documents(a.Kind, body)
 	var changed []any
-	var out []Copy
+	var out []document.Copy
 	for i := range entries {
 		entry, said := fluxspec.WithoutFrom(entries[i])
 		if !said {
@@ -128,11 +113,11 @@ func (r *renderer) copies(a *compile.Addon, body map[string]any) (map[string]any
 
 // copyOf returns the copy for an entry, and writes the copy's name into the entry. It returns nil if there is nothing to
 // copy: the object is optional, not known yet, or in the set's namespace.
-func (r *renderer) copyOf(path, form string, entry map[string]any) (*Copy, error) {
+func (r *renderer) copyOf(path, form string, entry map[string]any) (*document.Copy, error) {
 	kind, _ := entry["kind"].(string)
 	name, _ := entry["name"].(string)
 	optional, _ := entry["optional"].(bool)
-	ref := Ref{Kind: kind, Name: name}
+	ref := document.Ref{Kind: kind, Name: name}
 	doc, as, known, err := r.beside(path, ref)
 	if err != nil || !known {
 		return nil, err
@@ -158,13 +143,13 @@ func (r *renderer) copyOf(path, form string, entry map[string]any) (*Copy, error
 		return nil, nil
 	}
 	ref.Namespace = r.t.Registration.Namespace
-	return &Copy{Ref: ref, As: as, Keys: keys}, nil
+	return &document.Copy{Ref: ref, As: as, Keys: keys}, nil
 }
 
 // fromCluster reads a ConfigMap of variables beside the cluster. Its variables are the cluster's, and so is all that rests
 // on them.
 func (r *renderer) fromCluster(path, name string, optional bool) error {
-	doc, _, known, err := r.beside(path, Ref{Kind: configMapKind, Name: name})
+	doc, _, known, err := r.beside(path, document.Ref{Kind: configMapKind, Name: name})
 	switch {
 	case err != nil || !known:
 		return err

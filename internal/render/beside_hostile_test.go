@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 func besideSpec(t *testing.T, text string) *hubv1.AddonSetSpec {
@@ -30,8 +31,8 @@ func TestBesideSameNameInBothNamespaces(t *testing.T) {
 		p := compiled(t, besideSpec(t, `addons: [{name: a, manifests: {manifestsFrom: [{kind: Secret, name: x}, {kind: Secret, name: x, from: Cluster}]}}]`))
 		to := target("tenant1")
 		to.Chart = render.ManifestChart{URL: "http://chart", Name: "c", Digest: "sha256:0"}
-		result, err := render.Complete(p, to, besideInput(), func(ref render.Ref) (render.Document, error) {
-			doc := render.Secret(nil, map[string]string{hubv1.ShareAnnotation: "flux-system"}, "", map[string][]byte{"k": []byte("a: 1")})
+		result, err := render.Complete(p, to, besideInput(), func(ref document.Ref) (document.Document, error) {
+			doc := document.Secret(nil, map[string]string{hubv1.ShareAnnotation: "flux-system"}, "", map[string][]byte{"k": []byte("a: 1")})
 			if doc.Version = own; ref.Namespace != "" {
 				doc.Version = beside
 			}
@@ -67,7 +68,7 @@ func TestBesideTeams(t *testing.T) {
 		"CaseFoldList":        `addons: [{name: a, manifests: {ManifestsFrom: [{kind: Secret, name: x, from: Cluster}]}}]`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			doc := render.Secret(nil, map[string]string{hubv1.ShareAnnotation: "team"}, "", map[string][]byte{"values.yaml": []byte("a: 1")})
+			doc := document.Secret(nil, map[string]string{hubv1.ShareAnnotation: "team"}, "", map[string][]byte{"values.yaml": []byte("a: 1")})
 			result, err := besides(besideSpec(t, text), fluxspec.Author{Namespace: "team", Team: &fluxspec.TeamRules{}}, doc)
 			if err == nil && len(result.Objects) > 0 && len(result.Objects[0].Copies) > 0 {
 				t.Errorf("copies %v", result.Objects[0].Copies)
@@ -81,7 +82,7 @@ func TestBesideTeams(t *testing.T) {
 
 // What is not there and what is not shared look the same in all that is rendered.
 func TestBesideExistence(t *testing.T) {
-	theirs := render.Secret(nil, map[string]string{hubv1.ShareAnnotation: "other"}, "", map[string][]byte{"values.yaml": []byte("kind: CustomResourceDefinition\nmetadata: {name: x}")})
+	theirs := document.Secret(nil, map[string]string{hubv1.ShareAnnotation: "other"}, "", map[string][]byte{"values.yaml": []byte("kind: CustomResourceDefinition\nmetadata: {name: x}")})
 	for name, addon := range map[string]string{
 		"Values":     fmt.Sprintf(besideChart, `{kind: Secret, name: x, optional: true, from: Cluster}`),
 		"Substitute": `kustomization: {sourceRef: {kind: GitRepository, name: r}, postBuild: {substituteFrom: [{kind: Secret, name: x, optional: true, from: Cluster}]}}`,
@@ -90,7 +91,7 @@ func TestBesideExistence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out []string
-			for _, doc := range []render.Document{{}, theirs} {
+			for _, doc := range []document.Document{{}, theirs} {
 				result, err := besides(besideSpec(t, "addons: [{name: a, "+addon+"}]"), fluxspec.Author{Namespace: "flux-system", Platform: true}, doc)
 				text := fmt.Sprint(err)
 				if err == nil {
@@ -111,7 +112,7 @@ func TestBesideExistence(t *testing.T) {
 
 // With a targetPath the owner of an object decides the value there, and no other (docs/addonsets.md): Flux takes a comma for the next assignment.
 func TestBesideTargetPathInjects(t *testing.T) {
-	doc := render.Secret(nil, map[string]string{hubv1.ShareAnnotation: "flux-system"}, "", map[string][]byte{"password": nil})
+	doc := document.Secret(nil, map[string]string{hubv1.ShareAnnotation: "flux-system"}, "", map[string][]byte{"password": nil})
 	result, err := besides(besideSpec(t, "addons: [{name: a, "+fmt.Sprintf(besideChart, `{kind: Secret, name: x, valuesKey: password, targetPath: database.password, from: Cluster}`)+"}]"),
 		fluxspec.Author{Namespace: "flux-system", Platform: true}, doc)
 	if err != nil {

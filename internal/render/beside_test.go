@@ -17,6 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 const besideChart = `helmRelease: {chart: {spec: {chart: c, sourceRef: {kind: HelmRepository, name: r}}}, valuesFrom: [%s]}`
@@ -24,13 +25,13 @@ const besideChart = `helmRelease: {chart: {spec: {chart: c, sourceRef: {kind: He
 // TestBesideTheCluster: what a set reads from beside a cluster is copied with no more than the keys that are used, and only what its owner
 // shares with the set's namespace. What is not there and what is not shared look the same.
 func TestBesideTheCluster(t *testing.T) {
-	shared := render.Secret(nil, map[string]string{hubv1.ShareAnnotation: "other, flux-system"}, "",
+	shared := document.Secret(nil, map[string]string{hubv1.ShareAnnotation: "other, flux-system"}, "",
 		map[string][]byte{"values.yaml": []byte("a: 1"), "more": []byte("b: 2"), "third": []byte("c: 3")})
 	theirs := shared
 	theirs.SharedWith = []string{"other"}
 	cases := map[string]struct {
 		addon   string
-		doc     render.Document
+		doc     document.Document
 		copies  string // kind, name and keys
 		refused string
 	}{
@@ -89,14 +90,14 @@ func besideInput() *render.Input {
 }
 
 // besides renders a set with the same document for all that it reads.
-func besides(spec *hubv1.AddonSetSpec, author fluxspec.Author, doc render.Document) (*render.Result, error) {
+func besides(spec *hubv1.AddonSetSpec, author fluxspec.Author, doc document.Document) (*render.Result, error) {
 	p, err := compile.Compile(spec, author)
 	if err != nil {
 		return nil, err
 	}
 	to := target("tenant1")
 	to.Namespace, to.Chart = author.Namespace, render.ManifestChart{URL: "http://chart", Name: "c", Digest: "sha256:0"}
-	result, err := render.Complete(p, to, besideInput(), func(render.Ref) (render.Document, error) { return doc, nil })
+	result, err := render.Complete(p, to, besideInput(), func(document.Ref) (document.Document, error) { return doc, nil })
 	if err == nil && len(result.Failed) > 0 {
 		err = result.Failed["a"]
 	}
@@ -107,7 +108,7 @@ func besides(spec *hubv1.AddonSetSpec, author fluxspec.Author, doc render.Docume
 func TestBesideInTheSameNamespace(t *testing.T) {
 	spec := &hubv1.AddonSetSpec{}
 	must.Do(t, yaml.UnmarshalStrict([]byte("addons: [{name: a, "+fmt.Sprintf(besideChart, `{kind: ConfigMap, name: x, from: Cluster}`)+"}]"), spec))
-	result, err := besides(spec, fluxspec.Author{Namespace: "tenants"}, render.ConfigMap(nil, map[string]string{"values.yaml": "a: 1"}))
+	result, err := besides(spec, fluxspec.Author{Namespace: "tenants"}, document.ConfigMap(nil, map[string]string{"values.yaml": "a: 1"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func TestBesideForTeams(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spec := &hubv1.AddonSetSpec{}
 			must.Do(t, yaml.UnmarshalStrict([]byte(text), spec))
-			doc := render.Secret(nil, map[string]string{hubv1.ShareAnnotation: "team"}, "", map[string][]byte{"values.yaml": []byte("a: 1")})
+			doc := document.Secret(nil, map[string]string{hubv1.ShareAnnotation: "team"}, "", map[string][]byte{"values.yaml": []byte("a: 1")})
 			_, err := besides(spec, fluxspec.Author{Namespace: "team", Team: &fluxspec.TeamRules{}}, doc)
 			if err == nil || !strings.Contains(err.Error(), fluxspec.TeamFrom) {
 				t.Errorf("got %v, want %q", err, fluxspec.TeamFrom)
@@ -149,9 +150,9 @@ func TestVariablesBesideTheCluster(t *testing.T) {
 	p := compiled(t, spec)
 	in := besideInput()
 	in.Variables = []render.Layer{{Name: "registration", Values: map[string]any{"zone": "registration"}}}
-	doc := render.ConfigMap(map[string]string{hubv1.ShareAnnotation: "flux-system"}, map[string]string{"size": "beside", "zone": "beside", "image": "beside"})
-	result, err := render.Complete(p, target("tenant1"), in, func(ref render.Ref) (render.Document, error) {
-		if ref != (render.Ref{Kind: "ConfigMap", Name: "tenant1-facts", Namespace: "tenants"}) {
+	doc := document.ConfigMap(map[string]string{hubv1.ShareAnnotation: "flux-system"}, map[string]string{"size": "beside", "zone": "beside", "image": "beside"})
+	result, err := render.Complete(p, target("tenant1"), in, func(ref document.Ref) (document.Document, error) {
+		if ref != (document.Ref{Kind: "ConfigMap", Name: "tenant1-facts", Namespace: "tenants"}) {
 			t.Errorf("read %v", ref)
 		}
 		return doc, nil
@@ -189,7 +190,7 @@ func olderFlux(t *testing.T) *crdschema.Library {
 
 // TestBesideWithAnOlderFlux: a Flux that does not know literal would let a comma in a value set other values of the chart.
 func TestBesideWithAnOlderFlux(t *testing.T) {
-	doc := render.Secret(nil, map[string]string{hubv1.ShareAnnotation: "flux-system"}, "", map[string][]byte{"values.yaml": []byte("a: 1")})
+	doc := document.Secret(nil, map[string]string{hubv1.ShareAnnotation: "flux-system"}, "", map[string][]byte{"values.yaml": []byte("a: 1")})
 	for addon, refused := range map[string]string{
 		fmt.Sprintf(besideChart, `{kind: Secret, name: x, from: Cluster}`):                "",
 		fmt.Sprintf(besideChart, `{kind: Secret, name: x, targetPath: a, from: Cluster}`): "helmRelease.valuesFrom[0].targetPath: this needs Flux 2.9 or newer",
@@ -207,7 +208,7 @@ func TestBesideWithAnOlderFlux(t *testing.T) {
 func TestFieldsThatAnOlderFluxLacks(t *testing.T) {
 	const manifests = `addons: [{name: a, manifests: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}]}}]`
 	for schemas, want := range map[*crdschema.Library]bool{nil: true, olderFlux(t): false} {
-		result, err := besides(besideSpec(t, manifests), fluxspec.Author{Namespace: "flux-system", Platform: true, Schemas: schemas}, render.Document{})
+		result, err := besides(besideSpec(t, manifests), fluxspec.Author{Namespace: "flux-system", Platform: true, Schemas: schemas}, document.Document{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,99 +6,16 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
-	"strings"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
-
-// ObjectID is what an API server knows an object by: all versions of a group are one. Namespace is empty if the object names none.
-type ObjectID struct{ Group, Kind, Namespace, Name string }
-
-func (id ObjectID) String() string {
-	if id.Namespace == "" {
-		return id.Kind + " " + id.Name
-	}
-	return fmt.Sprintf("%s %s/%s", id.Kind, id.Namespace, id.Name)
-}
-
-// in returns the identity of an object that is delivered to a namespace.
-func (id ObjectID) in(namespace string) ObjectID {
-	if fluxspec.IsClusterScoped(id.Group, id.Kind) {
-		namespace, id.Namespace = "", ""
-	}
-	id.Namespace = cmp.Or(id.Namespace, namespace)
-	return id
-}
-
-func identify(o map[string]any) ObjectID {
-	u := unstructured.Unstructured{Object: o}
-	apiVersion := u.GetAPIVersion() // it may be an expression, which is no group yet
-	group, _, ok := strings.Cut(apiVersion, "/")
-	if !ok && !strings.Contains(apiVersion, "<<") {
-		group = ""
-	}
-	return ObjectID{group, u.GetKind(), u.GetNamespace(), u.GetName()}
-}
-
-// identities adds those of an object, or of the items of a list. Items may leave out what follows from the list.
-func identities(ids []ObjectID, v any, apiVersion, kind string) []ObjectID {
-	if list, ok := v.([]any); ok {
-		for _, x := range list {
-			ids = identities(ids, x, apiVersion, kind)
-		}
-		return ids
-	}
-	o, ok := v.(map[string]any)
-	if !ok {
-		return ids
-	}
-	if own, _ := o["kind"].(string); own != "" {
-		kind = own
-	}
-	if own, _ := o["apiVersion"].(string); own != "" {
-		apiVersion = own
-	}
-	if items, ok := o["items"].([]any); ok && strings.HasSuffix(kind, "List") {
-		if kind == "List" {
-			apiVersion = ""
-		}
-		return identities(ids, items, apiVersion, strings.TrimSuffix(kind, "List"))
-	}
-	id := identify(o)
-	group, _, ok := strings.Cut(apiVersion, "/")
-	if !ok {
-		group = ""
-	}
-	if id.Group, id.Kind = group, kind; id.Kind != "" && id.Name != "" {
-		ids = append(ids, id)
-	}
-	return ids
-}
-
-// separator stands between documents, as for the chart that delivers them (package manifestchart).
-var separator = regexp.MustCompile(`(?m)^(?:---(?:[ \t]+|#.*$|$)|\.\.\.(?:[ \t]+|$))`)
-
-// Identities returns those of the objects in a text of YAML or JSON documents. It leaves out what cannot be read: Helm tells of that.
-func Identities(text string) []ObjectID {
-	var ids []ObjectID
-	for _, part := range separator.Split(strings.ReplaceAll(text, "\r\n", "\n"), -1) {
-		var v any
-		if strings.Contains(part, "kind") && yaml.Unmarshal([]byte(part), &v) == nil {
-			ids = identities(ids, v, "", "")
-		}
-	}
-	return ids
-}
 
 // place is where an object of an add-on is written: in a list of its layers, or in a key of a document.
 type place struct {
 	index int
-	ref   Ref
+	ref   document.Ref
 	key   string
 	// A place with a ref and no key is a copy of that Secret. implied is true if the object does not name the namespace itself.
 	implied bool
@@ -107,10 +24,10 @@ type place struct {
 // duplicate says which object an add-on has twice on this cluster, and where both are written; "" if there is none. Helm would fail
 // to make the second one, or one would overwrite the other for ever. layers is the body before its expressions were evaluated.
 func (r *renderer) duplicate(a *compile.Addon, layers, body map[string]any) string {
-	once := occurrences{r: r, addon: a, layers: layers, target: r.implied(a, body), seen: map[ObjectID]place{}}
+	once := occurrences{r: r, addon: a, layers: layers, target: r.implied(a, body), seen: map[document.ObjectID]place{}}
 	objects, _ := body["objects"].([]any)
 	for i, o := range objects {
-		if why := once.add(identities(nil, o, "", ""), place{index: i}); why != "" {
+		if why := once.add(document.Identities(o), place{index: i}); why != "" {
 			return why
 		}
 	}
@@ -124,10 +41,10 @@ func (r *renderer) duplicate(a *compile.Addon, layers, body map[string]any) stri
 		if err != nil {
 			return "" // it has been told of
 		}
-		ref := Ref{Kind: s.Kind, Name: s.Name}
+		ref := document.Ref{Kind: s.Kind, Name: s.Name}
 		if s.CopyAs != nil {
-			copied := ObjectID{Kind: s.Kind, Namespace: s.CopyAs.Namespace, Name: cmp.Or(s.CopyAs.Name, s.Name)}
-			if why := once.add([]ObjectID{copied}, place{ref: ref}); doc.Found && why != "" {
+			copied := document.ObjectID{Kind: s.Kind, Namespace: s.CopyAs.Namespace, Name: cmp.Or(s.CopyAs.Name, s.Name)}
+			if why := once.add([]document.ObjectID{copied}, place{ref: ref}); doc.Found && why != "" {
 				return why
 			}
 			continue
@@ -162,14 +79,14 @@ type occurrences struct {
 	layers map[string]any
 	// target is the namespace of objects that name none.
 	target string
-	seen   map[ObjectID]place
+	seen   map[document.ObjectID]place
 }
 
 // add adds the objects of a place, and says which of them is there already; "" if none is.
-func (c *occurrences) add(ids []ObjectID, at place) string {
+func (c *occurrences) add(ids []document.ObjectID, at place) string {
 	for _, id := range ids {
 		named := id.Namespace
-		id = id.in(c.target)
+		id = id.In(c.target)
 		at.implied = named == "" && id.Namespace != ""
 		first, ok := c.seen[id]
 		if !ok {
@@ -211,7 +128,7 @@ func (r *renderer) wrote(a *compile.Addon, layers map[string]any, index int) (st
 	object, _ := merged[index].(map[string]any)
 	is := func(list []any, i int) bool {
 		o, ok := list[i].(map[string]any)
-		return ok && identify(o) == identify(object)
+		return ok && document.Identify(o) == document.Identify(object)
 	}
 	if own, _ := a.Body["objects"].([]any); index < len(own) && is(own, index) {
 		return SetLayer, index

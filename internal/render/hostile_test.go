@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 // An expression that would run for minutes, in every add-on, costs a bounded time and a clear error. The deadline is far above
@@ -88,9 +89,9 @@ func TestHostileReferences(t *testing.T) {
 	if err != nil || len(r.Refs) > 1000 || len(r.Missing) > 1000 {
 		t.Fatalf("%v, %d documents, %d missing", err, len(r.Refs), len(r.Missing))
 	}
-	in.Documents = map[render.Ref]render.Document{}
+	in.Documents = map[document.Ref]document.Document{}
 	for _, ref := range r.Missing {
-		in.Documents[ref] = render.Document{}
+		in.Documents[ref] = document.Document{}
 	}
 	if r, err = render.Render(p, to, in); err != nil || !strings.Contains(r.Failed["a"].Error(), "more than 1000 ConfigMaps and Secrets") {
 		t.Fatalf("%v, %v", err, r.Failed)

@@ -3,23 +3,14 @@
 package render
 
 import (
-	"bytes"
-	"cmp"
-	"fmt"
-	"iter"
-	"maps"
-	"regexp"
-	"slices"
 	"time"
-	"unicode/utf8"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/expression"
-	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 // Target is what a program is rendered for.
@@ -65,7 +56,7 @@ type Input struct {
 	Metadata *compile.Metadata
 	// Documents are the ConfigMaps and Secrets that the set refers to. A document that is
 	// not in the map has not been read yet: Result.Missing asks for it.
-	Documents map[Ref]Document
+	Documents map[document.Ref]document.Document
 	// Releases are Helm releases that add-ons keep, whatever their defaults are.
 	Releases map[string]Kept
 	// Now is the time. It decides which overrides have ended.
@@ -82,112 +73,11 @@ type Layer struct {
 	Values map[string]any
 }
 
-// Ref names a ConfigMap or Secret.
-type Ref struct {
-	Kind, Name string
-	// Namespace is empty for the set's own.
-	Namespace string
-}
-
-// In returns the namespace of what a set of a namespace refers to, and a Ref without one.
-func (r Ref) In(set string) (namespace string, ref Ref) {
-	return cmp.Or(r.Namespace, set), Ref{Kind: r.Kind, Name: r.Name}
-}
-
-// Document is a ConfigMap or Secret. It never holds anything secret of a Secret.
-type Document struct {
-	// Found is false if the object does not exist.
-	Found bool
-	// Version changes when the content changes.
-	Version string
-	// Keys of its data, sorted.
-	Keys []string
-	// CRDs is true if its objects include a CustomResourceDefinition.
-	CRDs bool
-	// Objects are those that its keys hold. Those of a Secret are compared, and never told.
-	Objects map[string][]ObjectID
-	// Data of a ConfigMap.
-	Data map[string]string
-	// Type of a Secret.
-	Type string
-	// Binary are those of a Secret's keys whose values are not text.
-	Binary []string
-	// SharedWith are the namespaces with which its owner shares it.
-	SharedWith []string
-	// Credential says what a Secret is by which its reader can log in to a cluster; empty if it is none.
-	Credential string
-}
-
 // Kept is a Helm release that an add-on goes on with.
 type Kept struct {
 	hubv1.HelmReleaseIdentity
 	// From names the object that the add-on takes the release over from; empty if it is the add-on's own.
 	From string
-}
-
-// crd matches a text in YAML or JSON whose objects include a CustomResourceDefinition.
-var crd = regexp.MustCompile(`(?m)["']?kind["']?\s*:\s*["']?CustomResourceDefinition\b`)
-
-// HoldsCRD returns whether the objects in a text include a CustomResourceDefinition. It may return true for a text
-// without one: the release for them is then empty.
-func HoldsCRD(text string) bool { return crd.MatchString(text) }
-
-// ConfigMap returns the document of an existing ConfigMap.
-func ConfigMap(annotations, data map[string]string) Document {
-	d := Document{Found: true, Data: data, SharedWith: SharedWith(annotations)}
-	for k := range data {
-		d.Keys = append(d.Keys, k)
-	}
-	slices.Sort(d.Keys)
-	d.CRDs = slices.ContainsFunc(d.Keys, func(k string) bool { return HoldsCRD(data[k]) })
-	d.Objects = Held(maps.All(data))
-	parts := make([]string, 0, 2*len(d.Keys))
-	for _, k := range d.Keys {
-		parts = append(parts, k, data[k])
-	}
-	d.Version = identity.Hash(16, parts...)
-	return d
-}
-
-// Held returns the objects that the keys of a ConfigMap or Secret hold.
-func Held[T string | []byte](data iter.Seq2[string, T]) map[string][]ObjectID {
-	out := map[string][]ObjectID{}
-	for k, v := range data {
-		if ids := Identities(string(v)); len(ids) > 0 {
-			out[k] = ids
-		}
-	}
-	return out
-}
-
-// kubeConfig are the fields that a kubeconfig has, in YAML or JSON.
-var kubeConfig = []*regexp.Regexp{regexp.MustCompile(`\bclusters["']?\s*:`), regexp.MustCompile(`\bcontexts["']?\s*:`),
-	regexp.MustCompile(`\busers["']?\s*:`)}
-
-// Secret returns the document of an existing Secret, which has nothing of its values. Its version is the caller's to say.
-func Secret(labels, annotations map[string]string, kind corev1.SecretType, data map[string][]byte) Document {
-	d := Document{Found: true, Keys: slices.Sorted(maps.Keys(data)), Type: string(cmp.Or(kind, corev1.SecretTypeOpaque)),
-		SharedWith: SharedWith(annotations)}
-	d.Objects = Held(maps.All(data))
-	for _, k := range d.Keys {
-		v := data[k]
-		d.CRDs = d.CRDs || crd.Match(v)
-		if bytes.ContainsRune(v, utf8.RuneError) { // that is also what stands for anything else
-			d.Binary = append(d.Binary, k)
-		}
-		if !slices.ContainsFunc(kubeConfig, func(field *regexp.Regexp) bool { return !field.Match(v) }) { // it has all of them
-			d.Credential = fmt.Sprintf("has a kubeconfig in key %q", k)
-		}
-	}
-	switch _, registers := labels[hubv1.RegisterLabel]; {
-	case labels[hubv1.ClusterKeyLabel] != "" || labels[hubv1.CopyLabel] != "":
-		d.Credential = "is the hub's copy of a kubeconfig"
-	case registers:
-		d.Credential = "registers a cluster"
-	case kind == corev1.SecretTypeServiceAccountToken, kind == corev1.SecretTypeBootstrapToken:
-		d.Credential = "has a token of the management cluster"
-	}
-	return d
 }
 
 // Result is what a set renders to for a cluster.
@@ -208,7 +98,7 @@ type Result struct {
 	Refused []Refusal
 	// Refs are the documents that the result depends on. Missing are those that were not in the input: the result is
 	// not final before they are.
-	Refs, Missing []Ref
+	Refs, Missing []document.Ref
 	// Until is when the result changes even if the input does not; zero for never.
 	Until time.Time
 	// Vars are the merged variables that something has read. Only with Explain.

@@ -18,6 +18,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/jsontype"
 	"github.com/chandler-hub/chandler/internal/merge"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 // prepare merges the variables, and finds the overlays and overrides that apply to this cluster. An error holds the
@@ -98,7 +99,7 @@ func (r *renderer) readConfigMaps() error {
 }
 
 // layerOf returns the variables that a ConfigMap holds.
-func layerOf(name string, doc *Document) Layer {
+func layerOf(name string, doc *document.Document) Layer {
 	values := make(map[string]any, len(doc.Data))
 	for k, v := range doc.Data {
 		values[k] = v
@@ -107,11 +108,11 @@ func layerOf(name string, doc *Document) Layer {
 }
 
 // variables returns a ConfigMap of variablesFrom, as the revision holds it or as it is now.
-func (r *renderer) variables(name string) (Document, bool) {
+func (r *renderer) variables(name string) (document.Document, bool) {
 	if data, pinned := r.p.Pins.ConfigMap(name); pinned {
-		return Document{Found: data != nil, Data: data}, true
+		return document.Document{Found: data != nil, Data: data}, true
 	}
-	return r.document(Ref{Kind: configMapKind, Name: name})
+	return r.document(document.Ref{Kind: configMapKind, Name: name})
 }
 
 // chosen evaluates a text that only the set may decide.
@@ -135,13 +136,13 @@ func quoted(names []string) string {
 	return fmt.Sprintf("%q", strings.Join(names, ", "))
 }
 
-func (r *renderer) document(ref Ref) (Document, bool) {
+func (r *renderer) document(ref document.Ref) (document.Document, bool) {
 	doc, known := r.in.Documents[ref]
 	if r.referred[ref] {
 		return doc, known
 	}
 	if r.referred == nil {
-		r.referred = map[Ref]bool{}
+		r.referred = map[document.Ref]bool{}
 	}
 	r.referred[ref] = true
 	r.out.Refs = append(r.out.Refs, ref)

@@ -19,6 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/merge"
 	"github.com/chandler-hub/chandler/internal/nearest"
+	"github.com/chandler-hub/chandler/internal/render/document"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -37,16 +38,16 @@ func mergeObjects(p *compile.Program, body, layer map[string]any, home string, o
 	own, _ := body["targetNamespace"].(string)
 	other, _ := layer["targetNamespace"].(string)
 	target := cmp.Or(other, own, home)
-	index := map[ObjectID]int{}
+	index := map[document.ObjectID]int{}
 	for i := range there {
 		if o, ok := there[i].(map[string]any); ok {
-			index[identify(o).in(target)] = i
+			index[document.Identify(o).In(target)] = i
 		}
 	}
-	mine := map[ObjectID]int{}
+	mine := map[document.ObjectID]int{}
 	for i, x := range objects {
 		object, _ := x.(map[string]any)
-		id := identify(object).in(target)
+		id := document.Identify(object).In(target)
 		if id.Name == "" { // which is told later, or it is an expression
 			there = append(there, x)
 			continue
@@ -97,7 +98,7 @@ type release struct {
 // both read. There is one release, and a second one for CustomResourceDefinitions if there are any.
 // A definition is never in the first: if it
 // had to change from one release to the other, Helm would delete it, and with it all its objects.
-func (r *renderer) manifests(a *compile.Addon, body map[string]any) ([]release, map[string]any, []Copy, error) {
+func (r *renderer) manifests(a *compile.Addon, body map[string]any) ([]release, map[string]any, []document.Copy, error) {
 	if r.t.Chart.URL == "" {
 		return nil, nil, nil, fmt.Errorf("this hub serves no chart for plain manifests: start it with --chart-url")
 	}

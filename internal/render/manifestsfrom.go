@@ -10,6 +10,7 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 // contents are what ConfigMaps and Secrets add to a release that delivers manifests. Flux reads them, so that no Flux object contains
@@ -24,7 +25,7 @@ type contents struct {
 	// secrets are those that the chart makes of others.
 	secrets []any
 	// copies are the hub's of what lies beside the cluster.
-	copies []Copy
+	copies []document.Copy
 	// crds is true if there are CustomResourceDefinitions among the objects.
 	crds bool
 }
@@ -73,8 +74,8 @@ func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (*contents,
 		}
 		out.versions[s.Kind+"/"+as] = doc.Version
 		if doc.Found && as != s.Name {
-			ref := Ref{Kind: s.Kind, Name: s.Name, Namespace: r.t.Registration.Namespace}
-			out.copies = append(out.copies, Copy{Ref: ref, As: as, Keys: keys})
+			ref := document.Ref{Kind: s.Kind, Name: s.Name, Namespace: r.t.Registration.Namespace}
+			out.copies = append(out.copies, document.Copy{Ref: ref, As: as, Keys: keys})
 		}
 		if s.CopyAs != nil {
 			if err := out.copySecret(s, as, &doc, keys); err != nil {
@@ -91,8 +92,8 @@ func (r *renderer) manifestsFrom(sources []fluxspec.ManifestsSource) (*contents,
 }
 
 // manifestsSource reads what an entry of manifestsFrom names. as is the name by which Flux finds it in the set's namespace.
-func (r *renderer) manifestsSource(path string, s fluxspec.ManifestsSource) (doc Document, as string, known bool, err error) {
-	ref := Ref{Kind: s.Kind, Name: s.Name}
+func (r *renderer) manifestsSource(path string, s fluxspec.ManifestsSource) (doc document.Document, as string, known bool, err error) {
+	ref := document.Ref{Kind: s.Kind, Name: s.Name}
 	if s.From == fluxspec.FromCluster {
 		doc, as, known, err = r.beside(path, ref)
 	} else {
@@ -111,7 +112,7 @@ func (r *renderer) manifestsSource(path string, s fluxspec.ManifestsSource) (doc
 
 // copySecret has the chart make a Secret with the content of another one. What is not text would come out as something else. What
 // a reader can log in to a cluster with is not copied to others: that is never meant, and would give them away.
-func (c *contents) copySecret(s fluxspec.ManifestsSource, as string, doc *Document, keys []string) error {
+func (c *contents) copySecret(s fluxspec.ManifestsSource, as string, doc *document.Document, keys []string) error {
 	if !doc.Found {
 		return nil
 	}

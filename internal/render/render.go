@@ -18,6 +18,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/merge"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 // Epoch is raised whenever this package renders the same input to different objects. It is part of every revision's
@@ -62,7 +63,7 @@ type Object struct {
 	// Shared are the objects that it refers to and that clusters share, sources before charts.
 	Shared []Shared
 	// Copies are the hub's copies of what lies beside the cluster that it refers to.
-	Copies []Copy
+	Copies []document.Copy
 	// Trace records who set each field of the add-on's body. Only with Explain.
 	Trace *merge.Trace
 
@@ -98,9 +99,9 @@ func Render(p *compile.Program, t Target, in *Input) (*Result, error) {
 
 // Complete renders again and again, each time with the documents that the last result asked for, until none is
 // missing. read reads a document; if it returns an error, so does Complete. The documents are left in in.Documents.
-func Complete(p *compile.Program, t Target, in *Input, read func(Ref) (Document, error)) (*Result, error) {
+func Complete(p *compile.Program, t Target, in *Input, read func(document.Ref) (document.Document, error)) (*Result, error) {
 	if in.Documents == nil {
-		in.Documents = map[Ref]Document{}
+		in.Documents = map[document.Ref]document.Document{}
 	}
 	for {
 		result, err := Render(p, t, in)
@@ -136,7 +137,7 @@ type renderer struct {
 	overrides []int
 	sources   map[string]*Shared // those that have been evaluated: no variable of the cluster has a say in them
 	// referred are the documents of Result.Refs: a set may refer to thousands.
-	referred map[Ref]bool
+	referred map[document.Ref]bool
 	// plain are the set's own labels and annotations that hold no expression; nil until they are needed.
 	plain *hubv1.OwnMetadata
 	// marks are the values of the present attempt that rest on unknown facts, and sourceMarks those of each source.

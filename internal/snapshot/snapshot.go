@@ -22,7 +22,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 // Kind is the kind of the file. No API server has it: a fleet is not made by applying one.
@@ -85,11 +85,11 @@ type Secret struct {
 // Ref names a document that a set refers to. Its own Ref has no namespace.
 type Ref struct {
 	Namespace string
-	render.Ref
+	document.Ref
 }
 
 // Of returns the snapshot of a fleet. documents are what its sets refer to.
-func Of(objects []preview.Object, documents map[Ref]render.Document, hub map[string]string, now time.Time) *Snapshot {
+func Of(objects []preview.Object, documents map[Ref]document.Document, hub map[string]string, now time.Time) *Snapshot {
 	s := &Snapshot{APIVersion: hubv1.GroupVersion.String(), Kind: Kind, Taken: metav1.NewTime(now.UTC().Truncate(time.Second)), Hub: hub,
 		Registrations: []Registration{}}
 	for i := range objects {
@@ -208,12 +208,12 @@ func (s *Snapshot) Objects(file string) []preview.Object {
 		add(preview.Object{Kind: u.GroupVersionKind().GroupKind(), Namespace: u.GetNamespace(), Name: u.GetName(), Origin: u})
 	}
 	for _, m := range s.ConfigMaps {
-		doc := render.ConfigMap(nil, m.Data)
+		doc := document.ConfigMap(nil, m.Data)
 		doc.SharedWith = m.SharedWith
 		add(preview.Object{Kind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: m.Namespace, Name: m.Name, Document: &doc})
 	}
 	for _, m := range s.Secrets {
-		doc := preview.SecretDocument(&render.Document{Type: m.Type, Keys: m.Keys, CRDs: m.CRDs, Binary: m.Binary, Credential: m.Credential,
+		doc := preview.SecretDocument(&document.Document{Type: m.Type, Keys: m.Keys, CRDs: m.CRDs, Binary: m.Binary, Credential: m.Credential,
 			SharedWith: m.SharedWith})
 		add(preview.Object{Kind: schema.GroupKind{Kind: "Secret"}, Namespace: m.Namespace, Name: m.Name, Document: &doc})
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/inflate"
 	"github.com/chandler-hub/chandler/internal/manifestchart"
 	"github.com/chandler-hub/chandler/internal/preview"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 	"github.com/chandler-hub/chandler/internal/sandbox"
 )
 
@@ -133,7 +133,7 @@ func (w *wares) Source(kind, namespace, name string) *inflate.Source {
 
 // ConfigMap returns what one holds.
 func (w *wares) ConfigMap(namespace, name string) (data map[string]string, found bool) {
-	doc := w.fleet.Document(namespace, render.Ref{Kind: "ConfigMap", Name: name})
+	doc := w.fleet.Document(namespace, document.Ref{Kind: "ConfigMap", Name: name})
 	return doc.Data, doc.Found
 }
 

@@ -28,7 +28,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/plan"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 // Values keeps in the namespace of each set what its add-ons read of the ConfigMaps and Secrets that lie beside the cluster. A copy is
@@ -74,7 +74,7 @@ type copied struct {
 func (k *copied) read() bool { return k.whole || len(k.keys) > 0 }
 
 // MayRead returns an error if an object of a namespace reads a copy that could not be made.
-func (c *Cluster) MayRead(namespace string, copies []render.Copy) error {
+func (c *Cluster) MayRead(namespace string, copies []document.Copy) error {
 	for _, w := range copies {
 		if err := c.uncopied[plan.Key{Kind: w.Kind, Namespace: namespace, Name: w.As}]; err != nil {
 			return err
@@ -126,7 +126,7 @@ func (r *Keeper) copiesOf(ctx context.Context, c *Cluster, steps []plan.Step) (m
 }
 
 // wantCopies adds the copies of an add-on of a delivery that it reads, or will read, by their names.
-func wantCopies(d *planned.Delivery, all map[plan.Key]*copied, copies []render.Copy, read func(name string) bool) {
+func wantCopies(d *planned.Delivery, all map[plan.Key]*copied, copies []document.Copy, read func(name string) bool) {
 	for _, w := range copies {
 		if !read(w.As) {
 			continue
@@ -170,7 +170,7 @@ func (r *Keeper) keepCopy(ctx context.Context, c *Cluster, k *copied) error {
 		}
 		return r.dropCopy(ctx, k)
 	}
-	ref := render.Ref{Kind: k.kind, Namespace: c.Key.Namespace, Name: k.original}
+	ref := document.Ref{Kind: k.kind, Namespace: c.Key.Namespace, Name: k.original}
 	doc, _, err := r.Documents.Read(ctx, r.Reader.From(), c.Key, k.namespace, ref)
 	switch {
 	case err != nil:
@@ -272,7 +272,7 @@ func (r *Keeper) original(ctx context.Context, c *Cluster, k *copied, keys []str
 		}
 		annotations = m.Annotations
 	}
-	if !slices.Contains(render.SharedWith(annotations), k.namespace) {
+	if !slices.Contains(document.SharedWith(annotations), k.namespace) {
 		return nil, errUnshared
 	}
 	return u, nil

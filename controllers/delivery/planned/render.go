@@ -23,6 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 	"github.com/chandler-hub/chandler/internal/report"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
@@ -107,7 +108,7 @@ func (r *Planner) renderDelivery(ctx context.Context, c *Cluster, d *Delivery, l
 	if err != nil {
 		return err
 	}
-	memoryKey, read := client.ObjectKeyFromObject(d), map[render.Ref]string{}
+	memoryKey, read := client.ObjectKeyFromObject(d), map[document.Ref]string{}
 	d.whole = func() (*render.Result, error) {
 		return render.Complete(d.Program, d.target, in, r.reading(ctx, c, d.Namespace, read))
 	}
@@ -147,8 +148,8 @@ func (r *Planner) renderDelivery(ctx context.Context, c *Cluster, d *Delivery, l
 // reading returns what reads the documents of a namespace for a rendering. It notes which version each had before: what changes while it is
 // rendered must not be taken for what was rendered, or nothing would come of the event that tells of it.
 func (r *Planner) reading(ctx context.Context, c *Cluster, namespace string,
-	before map[render.Ref]string) func(render.Ref) (render.Document, error) {
-	return func(ref render.Ref) (render.Document, error) {
+	before map[document.Ref]string) func(document.Ref) (document.Document, error) {
+	return func(ref document.Ref) (document.Document, error) {
 		doc, version, err := r.Documents.Read(ctx, r.Reader.From(), c.Key, namespace, ref)
 		before[ref] = version
 		return doc, err

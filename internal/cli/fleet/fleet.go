@@ -24,7 +24,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/live"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/preview"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 	"github.com/chandler-hub/chandler/internal/snapshot"
 	"github.com/chandler-hub/chandler/internal/team"
 )
@@ -33,7 +33,7 @@ import (
 type Fleet struct {
 	Objects []preview.Object
 	// Documents are the ConfigMaps and Secrets that sets refer to and that were read so far.
-	Documents map[snapshot.Ref]render.Document
+	Documents map[snapshot.Ref]document.Document
 	// Notes say what could not be read.
 	Notes []string
 
@@ -49,7 +49,7 @@ func Read(ctx context.Context, c *hub.Connection) (*Fleet, error) {
 	if err := c.Ask(ctx); err != nil {
 		return nil, err
 	}
-	f := &Fleet{Documents: map[snapshot.Ref]render.Document{}, reader: &c.Reader, ctx: ctx}
+	f := &Fleet{Documents: map[snapshot.Ref]document.Document{}, reader: &c.Reader, ctx: ctx}
 	for _, step := range []func() error{f.sets, f.teams, f.registrations, f.origins, f.namespaces} {
 		if err := step(); err != nil {
 			return nil, err
@@ -180,7 +180,7 @@ func (f *Fleet) namespaces() error {
 // Document reads a ConfigMap or Secret that a set of a namespace refers to, once. What cannot be read is noted, and counts as not there.
 // For a Secret it keeps only the names of the keys, and whether it contains CustomResourceDefinitions. What lies beside a cluster and is
 // not shared with the set's namespace is not kept: the files of `chandler export` are handed on.
-func (f *Fleet) Document(of string, ref render.Ref) render.Document {
+func (f *Fleet) Document(of string, ref document.Ref) document.Document {
 	namespace, ref := ref.In(of)
 	at := snapshot.Ref{Namespace: namespace, Ref: ref}
 	if doc, ok := f.Documents[at]; ok {
@@ -194,7 +194,7 @@ func (f *Fleet) Document(of string, ref render.Ref) render.Document {
 		doc = preview.SecretDocument(&doc) // the resource version says nothing to a person
 	}
 	if namespace != of && !slices.Contains(doc.SharedWith, of) {
-		return render.Document{}
+		return document.Document{}
 	}
 	f.Documents[at] = doc
 	return doc

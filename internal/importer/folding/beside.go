@@ -13,6 +13,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 )
 
 // An object in the namespace of its cluster may read values there. A set of the platform reads them with from: Cluster, when
@@ -58,11 +59,11 @@ func (m *member) fromCluster(home string) {
 }
 
 // document stands for what lies beside a cluster while a set is tried: it is not known what that holds.
-func (s *set) document(ref render.Ref) render.Document {
+func (s *set) document(ref document.Ref) document.Document {
 	if ref.Namespace == "" {
-		return render.Document{}
+		return document.Document{}
 	}
-	doc := render.Document{Found: true, SharedWith: []string{s.home}}
+	doc := document.Document{Found: true, SharedWith: []string{s.home}}
 	for _, g := range s.groups {
 		for _, m := range g.members {
 			_, entries := fluxspec.Documents(m.GetKind(), m.body)
@@ -82,7 +83,7 @@ func original(o *render.Object) *unstructured.Unstructured {
 	_, entries := fluxspec.Documents(o.Kind, spec)
 	for i := range entries {
 		entry, _ := entries[i].(map[string]any)
-		at := slices.IndexFunc(o.Copies, func(c render.Copy) bool { return c.Kind == entry["kind"] && c.As == entry["name"] })
+		at := slices.IndexFunc(o.Copies, func(c document.Copy) bool { return c.Kind == entry["kind"] && c.As == entry["name"] })
 		if at < 0 {
 			continue
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/document"
 	"github.com/chandler-hub/chandler/internal/valid"
 )
 
@@ -86,7 +87,7 @@ func (f *folder) render(s *set, program *compile.Program, selector *match.Select
 		in := &render.Input{Cluster: facts.Cluster(reg, nil), Identity: facts.Identity(reg), Now: f.in.Now}
 		target := render.Target{HubID: f.in.Hub.HubID, Namespace: s.home, Set: s.name, Delivery: identity.Delivery(s.name, c.key()),
 			Registration: c.key(), Chart: f.in.Hub.Chart}
-		result, err := render.Complete(program, target, in, func(ref render.Ref) (render.Document, error) { return s.document(ref), nil })
+		result, err := render.Complete(program, target, in, func(ref document.Ref) (document.Document, error) { return s.document(ref), nil })
 		if err != nil {
 			s.blame(fmt.Sprintf("its AddonSet cannot be rendered for cluster %s: %s", c, err))
 			continue

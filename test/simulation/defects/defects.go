@@ -283,7 +283,7 @@ var Defects = []Defect{
 		{"controllers/delivery/planned/render.go", "if why := c.Originless(); why != \"\" {", "if why := c.Originless(); false && why != \"\" {"},
 	}},
 	{"shared-with-all", "What lies beside a cluster is copied, whether or not its owner shares it", "secrets", []Edit{
-		{"internal/render/beside.go", "\treturn strings.FieldsFunc(annotations[hubv1.ShareAnnotation],", "\treturn strings.FieldsFunc(\"flux-system\"+annotations[\"none\"],"},
+		{"internal/render/document/document.go", "\treturn strings.FieldsFunc(annotations[hubv1.ShareAnnotation],", "\treturn strings.FieldsFunc(\"flux-system\"+annotations[\"none\"],"},
 	}},
 	{"copy-stays", "A copy of what lies beside a cluster stays when nothing reads it any more", "copies", []Edit{
 		{"controllers/delivery/copies/values.go", "\tif !k.read() {\n", "\tif !k.read() {\n\t\tif k.there != nil {\n\t\t\treturn nil\n\t\t}\n"},

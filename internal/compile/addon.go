@@ -94,7 +94,7 @@ func (c *compiler) resolve(addon, field, kind string, body map[string]any) {
 		switch {
 		case ref.Ref["kind"] != nil && ref.Ref["kind"] != s.Kind:
 		case ok && !slices.Contains(ref.Kinds, s.Kind):
-			c.fail("", addon, join(field, ref.Path), "source %q of this set is of kind %s, and this takes %s", name, s.Kind,
+			c.fail("", addon, Join(field, ref.Path), "source %q of this set is of kind %s, and this takes %s", name, s.Kind,
 				strings.Join(ref.Kinds, ", "))
 			ref.Ref["kind"] = fluxspec.Hole{Sample: fluxspec.TextSample} // that it is missing, or another, is no second error
 		case ok:
@@ -103,7 +103,7 @@ func (c *compiler) resolve(addon, field, kind string, body map[string]any) {
 			ref.Ref["kind"] = fluxspec.Hole{Sample: ref.Kinds[0]}
 		case c.author.Team == nil: // see ownSources for a Team's
 			if why := c.p.NoSource(ref); why != "" {
-				c.fail("", addon, join(field, ref.Path), "%s", why)
+				c.fail("", addon, Join(field, ref.Path), "%s", why)
 				ref.Ref["kind"] = fluxspec.Hole{Sample: fluxspec.TextSample} // that it is missing is no second error
 			}
 		}
@@ -233,7 +233,7 @@ func (c *compiler) addonOverlay(overlay, addon string, body *hubv1.AddonBody, pa
 func (c *compiler) merges(overlay, addon, field string, part map[string]any) {
 	i := slices.IndexFunc(c.p.Addons, func(a Addon) bool { return a.Name == addon })
 	if path, why := c.p.Unmergeable(c.p.Addons[i].Body, part); path != nil {
-		c.fail(overlay, addon, join(field, strings.Join(path, ".")), "%s", why)
+		c.fail(overlay, addon, Join(field, strings.Join(path, ".")), "%s", why)
 	}
 }
 

@@ -293,7 +293,7 @@ func (c *compiler) fails(overlay, addon, path string, body, known map[string]any
 		return
 	}
 	for _, p := range check() {
-		c.fail(overlay, addon, join(path, p.Path), "%s", Blame(p, body, known))
+		c.fail(overlay, addon, Join(path, p.Path), "%s", Blame(p, body, known))
 	}
 }
 
@@ -347,6 +347,12 @@ func (c *compiler) variablesFrom(spec *hubv1.AddonSetSpec) {
 	}
 }
 
-func join(path, more string) string {
+// Join returns the path of what is at more below a path; either may be empty.
+func Join(path, more string) string {
 	return strings.Trim(path+"."+more, ".")
+}
+
+// Dotted writes a path as people do: a.b[2].c.
+func Dotted(path []string) string {
+	return strings.ReplaceAll(strings.Join(path, "."), ".[", "[")
 }

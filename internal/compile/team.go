@@ -114,7 +114,7 @@ func (c *compiler) ownSources(overlay, addon, field, kind string, body map[strin
 			open = open || hole
 		}
 		if _, named := c.p.named(ref); !open && !named {
-			c.fail(overlay, addon, join(field, ref.Path), "%s", NotOwned(c.author.Team, ref))
+			c.fail(overlay, addon, Join(field, ref.Path), "%s", NotOwned(c.author.Team, ref))
 		}
 	}
 }

@@ -77,9 +77,9 @@ func (c *compiler) scan(overlay, addon, path string, v any, depth int) {
 		}
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			if expression.Has(k) && !isLiteral(k) {
-				c.fail(overlay, addon, join(path, k), "expressions stand in values, not in keys")
+				c.fail(overlay, addon, Join(path, k), "expressions stand in values, not in keys")
 			}
-			c.scan(overlay, addon, join(path, k), v[k], depth+1)
+			c.scan(overlay, addon, Join(path, k), v[k], depth+1)
 		}
 	case []any:
 		if depth >= maxDepth {

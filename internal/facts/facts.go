@@ -22,7 +22,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/origin"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/variables"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
@@ -169,7 +169,7 @@ func hasAlias(n *yamlv3.Node) bool {
 
 // Variables returns the cluster's own variables, the weakest layer first. A variable that cannot be parsed is left
 // out and reported in unreadable. It does not keep add-ons from the cluster.
-func Variables(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) (layers []render.Layer, unreadable []string) {
+func Variables(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) (layers []variables.Layer, unreadable []string) {
 	if obj != nil {
 		if text := obj.GetAnnotations()[hubv1.VariablesAnnotation]; text != "" {
 			values, wrong := annotated(text)
@@ -177,7 +177,7 @@ func Variables(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) (
 				unreadable = append(unreadable, fmt.Sprintf("annotation %s of %s %q %s; it is ignored",
 					hubv1.VariablesAnnotation, obj.GetKind(), obj.GetName(), wrong))
 			} else {
-				layers = append(layers, render.Layer{Name: AnnotationLayer, Values: values})
+				layers = append(layers, variables.Layer{Name: AnnotationLayer, Values: values})
 			}
 		}
 	}
@@ -192,7 +192,7 @@ func Variables(reg *hubv1.ClusterRegistration, obj *unstructured.Unstructured) (
 		values[name] = v
 	}
 	if len(values) > 0 {
-		layers = append(layers, render.Layer{Name: RegistrationLayer, Values: values})
+		layers = append(layers, variables.Layer{Name: RegistrationLayer, Values: values})
 	}
 	return layers, unreadable
 }

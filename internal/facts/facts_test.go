@@ -16,7 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/facts"
 	"github.com/chandler-hub/chandler/internal/must"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/variables"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
@@ -166,7 +166,7 @@ func TestVariables(t *testing.T) {
 	if len(unreadable) > 0 {
 		t.Fatal(unreadable)
 	}
-	want := []render.Layer{
+	want := []variables.Layer{
 		{Name: facts.AnnotationLayer, Values: map[string]any{"a": int64(1), "d": nil}},
 		{Name: facts.RegistrationLayer, Values: map[string]any{"a": int64(9007199254740993), "b": map[string]any{"c": []any{"x"}}}},
 	}

@@ -4,6 +4,9 @@ package fluxspec
 
 import "fmt"
 
+// MaxObject bounds a generated object, in bytes of JSON: etcd accepts 1.5 MiB, and the status needs room too.
+const MaxObject = 1 << 20
+
 // maxValues is how many values a spec may have, beside the values of a Helm release. A schema is checked by a library of Kubernetes that
 // compares each mistake with all others: without a bound, one set of a tenant would have the hub at work for half an hour.
 const maxValues = 2000

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
 // TestVariablesOfAClusterAreTraced: what a cluster's owner sets, changes or takes away is a say, wherever an expression reads it: directly, through another
@@ -34,7 +35,7 @@ func TestVariablesOfAClusterAreTraced(t *testing.T) {
 			text := "selectAll: true\nvariables: {x: safe, own: own, viaX: \"<< vars.x >>\", m: {a: safe}}\naddons:\n- {name: a, kustomization: {sourceRef: {kind: GitRepository, name: r}, " + quote(tc.addon) + "}}\n"
 			p := programOfSpec(t, text)
 			to, in := fleetInput(1)
-			in.Variables = []render.Layer{{Name: "the cluster", Values: tc.variables}}
+			in.Variables = []variables.Layer{{Name: "the cluster", Values: tc.variables}}
 			r := renders(t, p, to, in)
 			if len(r.Failed) > 0 || len(r.Objects) != 1 {
 				t.Fatalf("the add-on does not come out: %v", r.Failed)

@@ -18,6 +18,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/render/document"
+	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
 const besideChart = `helmRelease: {chart: {spec: {chart: c, sourceRef: {kind: HelmRepository, name: r}}}, valuesFrom: [%s]}`
@@ -149,7 +150,7 @@ func TestVariablesBesideTheCluster(t *testing.T) {
 	must.Do(t, yaml.UnmarshalStrict([]byte(set), spec))
 	p := compiled(t, spec)
 	in := besideInput()
-	in.Variables = []render.Layer{{Name: "registration", Values: map[string]any{"zone": "registration"}}}
+	in.Variables = []variables.Layer{{Name: "registration", Values: map[string]any{"zone": "registration"}}}
 	doc := document.ConfigMap(map[string]string{hubv1.ShareAnnotation: "flux-system"}, map[string]string{"size": "beside", "zone": "beside", "image": "beside"})
 	result, err := render.Complete(p, target("tenant1"), in, func(ref document.Ref) (document.Document, error) {
 		if ref != (document.Ref{Kind: "ConfigMap", Name: "tenant1-facts", Namespace: "tenants"}) {

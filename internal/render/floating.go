@@ -228,7 +228,7 @@ var decisive = []string{"chart", "chartRef", "sourceRef", "interval"}
 func (f *finder) addon(a *compile.Addon) {
 	path := "addons[" + a.Name + "]." + compile.Field(a.Kind)
 	if a.When != nil {
-		yes, _, err := condition(f.scope, a.When)
+		yes, _, err := f.scope.Condition(a.When)
 		if err == nil && !yes {
 			return
 		}

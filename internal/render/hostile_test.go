@@ -17,6 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/render/document"
+	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
 // An expression that would run for minutes, in every add-on, costs a bounded time and a clear error. The deadline is far above
@@ -217,7 +218,7 @@ func TestHostileVariables(t *testing.T) {
 	for i := range 100_000 {
 		values[fmt.Sprintf("v%d", i)] = int64(1)
 	}
-	in.Variables = []render.Layer{{Name: "owner", Values: values}}
+	in.Variables = []variables.Layer{{Name: "owner", Values: values}}
 	in.Overrides = []hubv1.Override{{Name: "a", Patches: []hubv1.PatchOperation{{Op: "test", Path: "/values/x", Value: &apiextensionsv1.JSON{Raw: []byte("2")}}}}}
 	done := make(chan struct{})
 	go func() {
@@ -244,7 +245,7 @@ func TestManyVariablesAreRefusedInShort(t *testing.T) {
 		values[fmt.Sprintf("v%d", i)] = int64(1)
 	}
 	to, in := fleetInput(1)
-	in.Variables = []render.Layer{{Name: "owner", Values: values}}
+	in.Variables = []variables.Layer{{Name: "owner", Values: values}}
 	r, err := render.Render(p, to, in)
 	if err != nil || len(r.Objects) != 1 || len(r.Refused) == 0 {
 		t.Fatalf("%d objects, failed %v, %v", len(r.Objects), r.Failed, err)

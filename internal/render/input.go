@@ -11,6 +11,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/render/document"
+	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
 // Target is what a program is rendered for.
@@ -47,7 +48,7 @@ type Input struct {
 	// cannot read. The kubeconfig copy is then a ConfigMap. It is empty if there is a kubeconfig.
 	Identity string
 	// Variables of the cluster, the weakest layer first. Their values are literal: << in them is text.
-	Variables []Layer
+	Variables []variables.Layer
 	// ServiceAccount is the one that Flux impersonates on the cluster, for add-ons that do not name one.
 	ServiceAccount string
 	// Overrides of the cluster.
@@ -65,12 +66,6 @@ type Input struct {
 	Explain bool
 	// Mark asks for a placeholder in each value that rests on an unknown fact. Without it, such an add-on fails.
 	Mark bool
-}
-
-// Layer is a named set of variables.
-type Layer struct {
-	Name   string
-	Values map[string]any
 }
 
 // Kept is a Helm release that an add-on goes on with.
@@ -92,7 +87,7 @@ type Result struct {
 	// held up by them.
 	Omitted Errors
 	// Unknown are the values that rest on facts about the cluster that are not known, and hold a placeholder. Only with Mark.
-	Unknown []Unknown
+	Unknown []variables.Unknown
 	// Refused are variables and overrides of the cluster's owner that are not allowed or not valid, in the order of
 	// the set. Everything is delivered without them.
 	Refused []Refusal

@@ -11,6 +11,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
 // TestOwnersIntervalIsNoChart: how often Flux looks at an add-on may be the cluster's owner's to say. The chart is not: it stays the one that the set's
@@ -39,7 +40,7 @@ func TestOwnersIntervalIsNoChart(t *testing.T) {
 			p.Pins = &compile.Pins{Sources: map[string]string{found.Objects[0].Key(): "6.9.0"}}
 			in.Overrides = tc.overrides
 			if tc.variables != nil {
-				in.Variables = []render.Layer{{Name: "the cluster", Values: tc.variables}}
+				in.Variables = []variables.Layer{{Name: "the cluster", Values: tc.variables}}
 			}
 			r, err := render.Render(p, to, in)
 			if err != nil || len(r.Objects) != 1 || len(r.Refused) > 0 {

@@ -5,7 +5,6 @@ package render
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,18 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/chandler-hub/chandler/internal/compile"
-	"github.com/chandler-hub/chandler/internal/excerpt"
-	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
-	"github.com/chandler-hub/chandler/internal/jsontype"
 	"github.com/chandler-hub/chandler/internal/merge"
 	"github.com/chandler-hub/chandler/internal/render/document"
+	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
 // prepare merges the variables, and finds the overlays and overrides that apply to this cluster. An error holds the
 // whole delivery, because it is not known what they would have changed.
 func (r *renderer) prepare() error {
-	r.budgets, r.others = newBudgets(), map[string]*scope{}
+	r.budgets, r.others = newBudgets(), map[string]*variables.Scope{}
 	r.cluster = r.in.Variables
 	if err := r.readConfigMaps(); err != nil || len(r.out.Missing) > 0 {
 		return err
@@ -43,18 +40,17 @@ func (r *renderer) prepare() error {
 
 // newScope returns a scope with the set's variables that are known by now, and with the given variables of the
 // cluster.
-func (r *renderer) newScope(budget *budget, cluster []Layer, trace *merge.Trace) *scope {
-	s := newScope(r.p, r.in, budget)
-	s.trace = trace
-	s.add(SetLayer, r.p.Variables)
+func (r *renderer) newScope(budget *variables.Budget, cluster []variables.Layer, trace *merge.Trace) *variables.Scope {
+	s := variables.New(r.p, r.in.Cluster, r.in.Origin, budget, trace)
+	s.Add(variables.Layer{Name: SetLayer, Values: r.p.Variables})
 	for _, l := range r.configMaps {
-		s.addLiteral(l.Name, l.Values, false)
+		s.AddLiteral(l, false)
 	}
 	for _, o := range r.overlays {
-		s.add(overlayLayer(o.Name), o.Variables)
+		s.Add(variables.Layer{Name: overlayLayer(o.Name), Values: o.Variables})
 	}
 	for _, l := range cluster {
-		s.addLiteral(l.Name, l.Values, true)
+		s.AddLiteral(l, true)
 	}
 	return s
 }
@@ -68,12 +64,12 @@ func (r *renderer) readConfigMaps() error {
 		return nil
 	}
 	both := r.newPair()
-	var layers []Layer
+	var layers []variables.Layer
 	for i, from := range r.p.VariablesFrom {
 		path := fmt.Sprintf("variablesFrom[%d].configMap", i)
 		var name string
-		err := both.decide(compile.Error{Path: path}, func(s *scope) (err error) {
-			name, err = s.chosen(from.Name)
+		err := both.decide(compile.Error{Path: path}, func(s *variables.Scope) (err error) {
+			name, err = s.Chosen(from.Name)
 			return err
 		})
 		if err != nil {
@@ -99,12 +95,12 @@ func (r *renderer) readConfigMaps() error {
 }
 
 // layerOf returns the variables that a ConfigMap holds.
-func layerOf(name string, doc *document.Document) Layer {
+func layerOf(name string, doc *document.Document) variables.Layer {
 	values := make(map[string]any, len(doc.Data))
 	for k, v := range doc.Data {
 		values[k] = v
 	}
-	return Layer{name, values}
+	return variables.Layer{Name: name, Values: values}
 }
 
 // variables returns a ConfigMap of variablesFrom, as the revision holds it or as it is now.
@@ -113,27 +109,6 @@ func (r *renderer) variables(name string) (document.Document, bool) {
 		return document.Document{Found: data != nil, Data: data}, true
 	}
 	return r.document(document.Ref{Kind: configMapKind, Name: name})
-}
-
-// chosen evaluates a text that only the set may decide.
-func (s *scope) chosen(text string) (string, error) {
-	if !expression.Has(text) {
-		return text, nil
-	}
-	v, decided, err := s.eval(text)
-	if err == nil && len(decided) > 0 {
-		err = fmt.Errorf("depends on the cluster's variable %s, and a cluster's variables cannot decide this", quoted(decided))
-	}
-	name, ok := v.(string)
-	if err == nil && (!ok || name == "") {
-		err = fmt.Errorf("gives no text")
-	}
-	return name, err
-}
-
-func quoted(names []string) string {
-	names = slices.Compact(slices.Sorted(slices.Values(names)))
-	return fmt.Sprintf("%q", strings.Join(names, ", "))
 }
 
 func (r *renderer) document(ref document.Ref) (document.Document, bool) {
@@ -167,10 +142,10 @@ func (r *renderer) matchOverlays() error {
 				both = r.newPair()
 			}
 			var yes bool
-			err := both.decide(compile.Error{Overlay: o.Name, Path: "when"}, func(s *scope) (err error) {
+			err := both.decide(compile.Error{Overlay: o.Name, Path: "when"}, func(s *variables.Scope) (err error) {
 				var decided []string
-				if yes, decided, err = condition(s, o.When); err == nil && len(decided) > 0 {
-					err = fmt.Errorf("depends on the cluster's variable %s, and a cluster's variables cannot choose overlays", quoted(decided))
+				if yes, decided, err = s.Condition(o.When); err == nil && len(decided) > 0 {
+					err = fmt.Errorf("depends on the cluster's variable %s, and a cluster's variables cannot choose overlays", variables.Quoted(decided))
 				}
 				return err
 			})
@@ -185,35 +160,6 @@ func (r *renderer) matchOverlays() error {
 	}
 	r.overlays = matched
 	return nil
-}
-
-func condition(s *scope, t *expression.Template) (yes bool, decided []string, err error) {
-	v, decided, err := s.template(t)
-	if err != nil {
-		return false, nil, err
-	}
-	yes, ok := v.(bool)
-	if !ok {
-		return false, nil, fmt.Errorf("%s gives %s, and must give true or false%s", excerpt.Cut(t.String(), maxShown), given(v), t.Reads())
-	}
-	return yes, decided, nil
-}
-
-// maxShown is how much of an expression, and of what it gives, a message shows.
-const maxShown = 80
-
-// given says what an expression gives.
-func given(v any) string {
-	switch v := v.(type) {
-	case string:
-		return fmt.Sprintf("the text %q", excerpt.Cut(v, maxShown))
-	case int64, float64:
-		return fmt.Sprint(v)
-	}
-	if name := jsontype.Of(v); name != "" {
-		return name
-	}
-	return "nothing" // an optional without a value
 }
 
 // activeOverrides leaves out the overrides that have ended, and records when the next one ends.
@@ -280,7 +226,7 @@ func (r *renderer) layers(a *compile.Addon, overrides []change) (layered, Errors
 				l.excluded = fmt.Sprintf("overlay %q leaves it out", o.Name)
 			}
 		}
-		if err := l.apply(a, change, overlayLayer(o.Name), r.scope); err != nil {
+		if err := l.apply(r.p, a, change, overlayLayer(o.Name), r.scope.Patched()); err != nil {
 			return l, Errors{{Overlay: o.Name, Addon: a.Name, Path: pathOf(err), Message: err.Error()}}
 		}
 	}
@@ -289,7 +235,7 @@ func (r *renderer) layers(a *compile.Addon, overrides []change) (layered, Errors
 		if o.excluded != "" {
 			l.excluded = o.excluded
 		}
-		if err := l.apply(a, o.AddonOverlay, overrideLayer, r.scope); err != nil {
+		if err := l.apply(r.p, a, o.AddonOverlay, overrideLayer, r.scope.Patched()); err != nil {
 			return l, Errors{{Addon: a.Name, Path: strings.TrimSpace("override " + pathOf(err)), Message: err.Error()}}
 		}
 	}
@@ -317,23 +263,23 @@ func merges(p *compile.Program, at string, body, part map[string]any) error {
 	return nil
 }
 
-func (l *layered) apply(a *compile.Addon, change compile.AddonOverlay, layer string, s *scope) error {
+func (l *layered) apply(p *compile.Program, a *compile.Addon, change compile.AddonOverlay, layer string, left *int64) error {
 	if change.Body == nil && change.Patch == nil {
 		return nil
 	}
 	if !l.changed {
 		l.body, l.changed = runtime.DeepCopyJSON(l.body), true
 	}
-	o := merge.Options{KeepNull: keepNull(a.Kind), Layer: layer, Trace: l.trace, Left: &s.budget.patched}
+	o := merge.Options{KeepNull: keepNull(a.Kind), Layer: layer, Trace: l.trace, Left: left}
 	if change.Body != nil {
 		body := change.Body
 		if a.Kind == fluxspec.ManifestsKind {
 			var err error
-			if body, err = mergeObjects(s.program, l.body, body, l.home, o); err != nil {
+			if body, err = mergeObjects(p, l.body, body, l.home, o); err != nil {
 				return err
 			}
 		}
-		if err := merges(s.program, compile.Field(a.Kind), l.body, body); err != nil {
+		if err := merges(p, compile.Field(a.Kind), l.body, body); err != nil {
 			return err
 		}
 		merge.Merge(l.body, body, o)

@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
 // metadata is what the set says of labels and annotations now.
@@ -82,8 +83,8 @@ func (r *renderer) ownValue(e *compile.OwnEntry) (text string, there bool) {
 		return "", false
 	}
 	p := pair{r, r.own, r.base()}
-	err := p.decide(compile.Error{Addon: e.Addon, Path: e.Path()}, func(s *scope) error {
-		value, err := s.ownText(e, r.p.Team)
+	err := p.decide(compile.Error{Addon: e.Addon, Path: e.Path()}, func(s *variables.Scope) error {
+		value, err := r.ownText(s, e)
 		text, there = "", false
 		if err != nil || value == expression.Absent {
 			return err
@@ -102,18 +103,18 @@ func (r *renderer) ownValue(e *compile.OwnEntry) (text string, there bool) {
 }
 
 // ownText evaluates the text of a label or annotation.
-func (s *scope) ownText(e *compile.OwnEntry, team *fluxspec.TeamRules) (any, error) {
+func (r *renderer) ownText(s *variables.Scope, e *compile.OwnEntry) (any, error) {
 	if !expression.Has(e.Text) {
 		return e.Text, nil
 	}
-	t, err := s.program.Template(e.Text)
-	if err == nil && t.UsesOrigin() && team != nil {
+	t, err := r.p.Template(e.Text)
+	if err == nil && t.UsesOrigin() && r.p.Team != nil {
 		err = fmt.Errorf("reads the origin of the cluster, which may be in a namespace that is not the Team's")
 	}
 	if err != nil {
 		return nil, err
 	}
-	value, _, err := s.template(t)
+	value, _, err := s.Eval(t)
 	return value, err
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/metakey"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
 const dressed = `
@@ -100,7 +101,7 @@ func TestMetadata(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			in.Variables = []render.Layer{{Name: "own", Values: vars}}
+			in.Variables = []variables.Layer{{Name: "own", Values: vars}}
 			if tc.team {
 				p.Team = &fluxspec.TeamRules{Name: "shop"}
 			}

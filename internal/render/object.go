@@ -240,9 +240,6 @@ func (r *renderer) annotations(a *compile.Addon, o *Object) map[string]string {
 	return out
 }
 
-// maxObject bounds a generated object, in bytes of JSON: etcd accepts 1.5 MiB, and the status needs room too.
-const maxObject = 1 << 20
-
 // FormatRelease formats a release for an annotation. ParseRelease parses it.
 func FormatRelease(id hubv1.HelmReleaseIdentity) string {
 	return id.Name + "," + id.Namespace + "," + id.StorageNamespace
@@ -263,9 +260,9 @@ func digest(u *unstructured.Unstructured) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("hash the object: %w", err)
 	}
-	if len(raw) > maxObject {
+	if len(raw) > fluxspec.MaxObject {
 		return "", fmt.Errorf("the generated object has %d bytes, and %d are the most; move what is large into a source or a ConfigMap", len(raw),
-			maxObject)
+			fluxspec.MaxObject)
 	}
 	return identity.Hash(16, string(raw)), nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
 // TestOutsideThePlatform: whatever a set outside the platform namespaces writes, what is made of it lies in the set's own namespace,
@@ -103,7 +104,7 @@ func outside(t *testing.T, addon, more, ours string) ([]*unstructured.Unstructur
 	to.Namespace, to.Registration.Namespace = "team", "team"
 	to.Chart = render.ManifestChart{URL: "http://charts", Name: "c", Digest: "sha256:0"}
 	if ours != "" {
-		in.Variables = []render.Layer{{Name: "the cluster", Values: map[string]any{"ns": ours}}}
+		in.Variables = []variables.Layer{{Name: "the cluster", Values: map[string]any{"ns": ours}}}
 	}
 	r, err := render.Render(p, to, in)
 	if err != nil {

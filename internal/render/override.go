@@ -102,7 +102,7 @@ func readOverride(a *compile.Addon, in *hubv1.Override) (compile.AddonOverlay, E
 			return fail(compile.Field(kind), "must be an object")
 		}
 		if at, found := findExpression(out.Body, nil); found {
-			return fail(compile.Field(kind)+"."+joinPath(at), "holds an expression, and these are for sets: write the value itself")
+			return fail(compile.Field(kind)+"."+compile.Dotted(at), "holds an expression, and these are for sets: write the value itself")
 		}
 	}
 	operations := make([]merge.Operation, 0, len(in.Patches))

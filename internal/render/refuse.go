@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/chandler-hub/chandler/internal/compile"
+	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
 // Refusal is an override or variable of the cluster's owner that is not allowed or not valid. It is left out, and the
@@ -50,7 +51,7 @@ func (r Refusal) String() string {
 	case len(r.Variables) == 1:
 		return fmt.Sprintf("%s; the cluster's variable %q is ignored here", text, r.Variables[0])
 	}
-	names := quoted(r.Variables)
+	names := variables.Quoted(r.Variables)
 	if r.More > 0 {
 		names += fmt.Sprintf(" and %d more", r.More)
 	}
@@ -59,23 +60,16 @@ func (r Refusal) String() string {
 
 // budgets are what the expressions of a set may cost for one cluster. The expressions that the cluster's owner causes
 // have a budget of their own. Otherwise they could use up what the set needs without them.
-type budgets struct{ own, tries, base budget }
-
-// budget is what is left to be used: cost by expressions, and the bytes of add-ons that patches may go through.
-type budget struct{ cost, patched int64 }
-
-// maxPatched is how many bytes of add-ons all patches may go through for one cluster: that takes a second or two.
-const maxPatched = 64 << 20
+type budgets struct{ own, tries, base variables.Budget }
 
 func newBudgets() budgets {
-	whole := budget{maxCost, maxPatched}
-	return budgets{whole, whole, whole}
+	return budgets{variables.NewBudget(), variables.NewBudget(), variables.NewBudget()}
 }
 
 // pair is two views of the variables, for decisions about the whole set: with and without those of the cluster.
 type pair struct {
 	r         *renderer
-	own, base *scope
+	own, base *variables.Scope
 }
 
 func (r *renderer) newPair() *pair {
@@ -84,8 +78,8 @@ func (r *renderer) newPair() *pair {
 
 // decide lets f decide with the variables of the cluster and, if that fails, without them. If both fail, the set is
 // to blame, and decide returns the error.
-func (p *pair) decide(where compile.Error, f func(*scope) error) error {
-	p.own.said = nil
+func (p *pair) decide(where compile.Error, f func(*variables.Scope) error) error {
+	p.own.Forget()
 	err := f(p.own)
 	if err == nil {
 		return nil
@@ -98,7 +92,7 @@ func (p *pair) decide(where compile.Error, f func(*scope) error) error {
 		where.Message = both(where.Message, without.Error())
 		return where
 	}
-	p.r.refuse(refusedVariables("", unique(p.own.said), where))
+	p.r.refuse(refusedVariables("", p.own.Said(), where))
 	return nil
 }
 
@@ -116,7 +110,7 @@ func (r *renderer) refuse(refused Refusal) { r.out.Refused = append(r.out.Refuse
 
 // attempt is one way to render an add-on: which variables it sees, and which overrides apply.
 type attempt struct {
-	scope     *scope
+	scope     *variables.Scope
 	overrides []change
 	// without are the variables of the cluster that it does not see, and why.
 	without []leftOut
@@ -143,14 +137,13 @@ type leftOut struct {
 func (t *attempt) failed() bool { return len(t.errs) > 0 }
 
 // try makes an attempt.
-func (r *renderer) try(a *compile.Addon, s *scope, without []leftOut, overrides []change) attempt {
-	r.scope, s.said, s.failing = s, nil, nil
+func (r *renderer) try(a *compile.Addon, s *variables.Scope, without []leftOut, overrides []change) attempt {
+	r.scope = s
+	s.Forget()
 	r.marks = nil
 	t := attempt{scope: s, without: without, overrides: overrides}
 	t.made, t.errs = r.addon(a, overrides)
-	if t.blame = unique(s.failing); len(t.blame) == 0 { // it is what came out that is wrong
-		t.blame = unique(s.said)
-	}
+	t.blame = s.Blamed()
 	return t
 }
 
@@ -320,25 +313,25 @@ func (r *renderer) names() []string {
 }
 
 // scopeWithout returns a scope that does not see some of the cluster's variables.
-func (r *renderer) scopeWithout(names []string) *scope {
+func (r *renderer) scopeWithout(names []string) *variables.Scope {
 	key := strings.Join(names, "\x00")
 	if s := r.others[key]; s != nil {
 		return s
 	}
-	var layers []Layer
+	var layers []variables.Layer
 	for _, l := range r.cluster {
 		values := maps.Clone(l.Values)
 		for _, name := range names {
 			delete(values, name)
 		}
-		layers = append(layers, Layer{l.Name, values})
+		layers = append(layers, variables.Layer{Name: l.Name, Values: values})
 	}
 	r.others[key] = r.newScope(&r.budgets.tries, layers, nil)
 	return r.others[key]
 }
 
 // base returns the scope without anything that the cluster's owner wrote.
-func (r *renderer) base() *scope {
+func (r *renderer) base() *variables.Scope {
 	const key = "\x00base"
 	if r.others[key] == nil {
 		r.others[key] = r.newScope(&r.budgets.base, nil, nil)

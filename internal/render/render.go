@@ -8,17 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
-	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/merge"
 	"github.com/chandler-hub/chandler/internal/render/document"
+	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
 // Epoch is raised whenever this package renders the same input to different objects. It is part of every revision's
@@ -75,10 +74,6 @@ type Object struct {
 // Adopt names a Flux object that a user wrote by hand.
 type Adopt struct{ Kind, Namespace, Name string }
 
-// maxCost bounds what all expressions of a set may cost for one cluster. A single expression may cost a million. A
-// set with a hundred of those would cost the hub minutes for each change of a fleet.
-const maxCost = 5 * expression.MaxCost
-
 // Render renders a program for a target. An error holds the whole delivery as it is.
 func Render(p *compile.Program, t Target, in *Input) (*Result, error) {
 	r := renderer{p: p, t: t, in: in, out: &Result{Excluded: map[string]string{}, Failed: map[string]Errors{}}, sources: map[string]*Shared{},
@@ -124,14 +119,14 @@ type renderer struct {
 
 	// scope is the view of the present attempt on the variables. own is the view with everything that the cluster's
 	// owner wrote.
-	scope, own *scope
+	scope, own *variables.Scope
 	// others are the scopes without some of the cluster's variables, by what they leave out. budgets is what each
 	// kind of scope may cost.
-	others     map[string]*scope
+	others     map[string]*variables.Scope
 	budgets    budgets
-	configMaps []Layer
+	configMaps []variables.Layer
 	// cluster are the layers of the cluster's own variables, the weakest first, and besides those of them that lie beside the cluster.
-	cluster, besides []Layer
+	cluster, besides []variables.Layer
 	overlays         []*compile.Overlay
 	// overrides are the indices in Input.Overrides of the overrides that have not ended.
 	overrides []int
@@ -141,8 +136,8 @@ type renderer struct {
 	// plain are the set's own labels and annotations that hold no expression; nil until they are needed.
 	plain *hubv1.OwnMetadata
 	// marks are the values of the present attempt that rest on unknown facts, and sourceMarks those of each source.
-	marks       []Unknown
-	sourceMarks map[string][]Unknown
+	marks       []variables.Unknown
+	sourceMarks map[string][]variables.Unknown
 	// undecided are the add-ons of overlays of which it is not known whether they apply.
 	undecided map[string]compile.Error
 	// team is what the set's Team allows on this cluster; nil if the set is no team's.
@@ -173,16 +168,7 @@ func (r *renderer) releasesOnce() {
 }
 
 func (r *renderer) explainVariables() {
-	r.out.Vars, r.out.VarLayers = r.own.values, map[string]string{}
-	layers := map[string][]string{}
-	for _, f := range r.own.trace.Fields() {
-		if l := r.own.trace.Layer(f); !slices.Contains(layers[f[0]], l) {
-			layers[f[0]] = append(layers[f[0]], l)
-		}
-	}
-	for name, l := range layers {
-		r.out.VarLayers[name] = strings.Join(l, " and ")
-	}
+	r.out.Vars, r.out.VarLayers = r.own.Values(), r.own.SetBy()
 }
 
 // made is the result of one attempt to render an add-on.
@@ -191,7 +177,7 @@ type made struct {
 	// excluded says why the cluster does not get the add-on; empty if it does.
 	excluded string
 	// unknown are the values in the objects that rest on unknown facts.
-	unknown []Unknown
+	unknown []variables.Unknown
 }
 
 // addon renders one add-on with the variables of r.scope and some of the cluster's overrides, or says why the cluster
@@ -201,13 +187,13 @@ func (r *renderer) addon(a *compile.Addon, overrides []change) (made, Errors) {
 		return made{}, Errors{{Addon: a.Name, Path: path, Message: fmt.Sprintf(format, args...)}}
 	}
 	if a.When != nil {
-		yes, decided, err := condition(r.scope, a.When)
+		yes, decided, err := r.scope.Condition(a.When)
 		switch {
 		case err != nil:
 			return made{}, Errors{{Addon: a.Name, Path: "when", Message: err.Error(), Fact: compile.Fact(err)}}
 		case len(decided) > 0 && !a.Optional:
 			return wrong("when", "depends on the cluster's variable %s, and the set does not let a cluster leave this add-on out (optional: true "+
-				"would)", quoted(decided))
+				"would)", variables.Quoted(decided))
 		case !yes:
 			return made{excluded: "its when is not true here"}, nil
 		}
@@ -227,7 +213,7 @@ func (r *renderer) addon(a *compile.Addon, overrides []change) (made, Errors) {
 	if changed || r.team != r.p.Team { // what the Team allows may differ from cluster to cluster
 		field := compile.Field(a.Kind)
 		for _, p := range r.unmarked(a.Name, field, fluxspec.Check(a.Kind, body, r.author())) {
-			errs = append(errs, compile.Error{Addon: a.Name, Path: trim(field + "." + p.Path), Message: compile.Blame(p, l.body, body)})
+			errs = append(errs, compile.Error{Addon: a.Name, Path: compile.Join(field, p.Path), Message: compile.Blame(p, l.body, body)})
 		}
 		if len(errs) > 0 {
 			return made{}, errs
@@ -260,21 +246,22 @@ func (r *renderer) addon(a *compile.Addon, overrides []change) (made, Errors) {
 
 // evaluate evaluates the expressions in a body. changed is true if the result differs from the compiled body.
 func (r *renderer) evaluate(a *compile.Addon, l layered) (body map[string]any, changed bool, errs Errors) {
-	e := evaluator{scope: r.scope, mark: r.in.Mark, allowed: func(path, variables []string) error {
+	e := variables.Evaluator{Scope: r.scope, Mark: r.in.Mark, Allowed: func(path, decided []string) error {
 		switch {
 		case a.MayInsert(path):
 			return nil
 		case a.IsClosed(path):
-			return fmt.Errorf("depends on the cluster's variable %s, and no cluster may decide this", quoted(variables))
+			return fmt.Errorf("depends on the cluster's variable %s, and no cluster may decide this", variables.Quoted(decided))
 		}
-		return fmt.Errorf("depends on the cluster's variable %s; the set must open the path to clusters by overridable first", quoted(variables))
+		return fmt.Errorf("depends on the cluster's variable %s; the set must open the path to clusters by overridable first",
+			variables.Quoted(decided))
 	}}
-	body, _ = e.value(nil, l.body).(map[string]any)
+	body, _ = e.Value(l.body).(map[string]any)
 	field := compile.Field(a.Kind)
-	errs = e.errors(a.Name, field)
-	r.note(a.Name, field, e.marks)
+	errs = e.Errors(a.Name, field)
+	r.note(e.Unknown(a.Name, field))
 	slices.SortFunc(errs, func(a, b compile.Error) int { return slices.Compare([]string{a.Path}, []string{b.Path}) })
-	return body, l.changed || e.evaluated, errs
+	return body, l.changed || e.Evaluated(), errs
 }
 
 func (r *renderer) adopt(a *compile.Addon) (*Adopt, Errors) {
@@ -289,7 +276,7 @@ func (r *renderer) adopt(a *compile.Addon) (*Adopt, Errors) {
 		if f.text == "" {
 			continue
 		}
-		text, err := r.scope.chosen(f.text)
+		text, err := r.scope.Chosen(f.text)
 		if err != nil {
 			return nil, Errors{{Addon: a.Name, Path: f.path, Message: err.Error(), Fact: compile.Fact(err)}}
 		}

@@ -4,7 +4,6 @@ package render
 
 import (
 	"fmt"
-	"strings"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/pin"
+	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
 // Shared is a HelmChart, source or ServiceAccount. All clusters for which it is rendered the same share it.
@@ -63,16 +63,16 @@ func (r *renderer) source(a *compile.Addon, s compile.Source) (*Shared, Errors) 
 		r.marks = append(r.marks, r.sourceMarks[s.Name]...)
 		return there, nil
 	}
-	e := evaluator{scope: r.scope, mark: r.in.Mark, allowed: func(_, variables []string) error {
-		return fmt.Errorf("depends on the cluster's variable %s, and a cluster's variables cannot decide sources", quoted(variables))
+	e := variables.Evaluator{Scope: r.scope, Mark: r.in.Mark, Allowed: func(_, decided []string) error {
+		return fmt.Errorf("depends on the cluster's variable %s, and a cluster's variables cannot decide sources", variables.Quoted(decided))
 	}}
-	spec, _ := e.value(nil, s.Spec).(map[string]any)
+	spec, _ := e.Value(s.Spec).(map[string]any)
 	path := fmt.Sprintf("sources[%s].spec", s.Name)
-	errs := e.errors(a.Name, path)
-	r.noteSource(s.Name, path, e.marks)
-	if len(errs) == 0 && e.evaluated {
+	errs := e.Errors(a.Name, path)
+	r.noteSource(s.Name, e.Unknown("", path))
+	if len(errs) == 0 && e.Evaluated() {
 		for _, p := range r.unmarked("", path, fluxspec.CheckSource(s.Kind, spec, r.author())) {
-			errs = append(errs, compile.Error{Addon: a.Name, Path: trim(path + "." + p.Path), Message: p.Message})
+			errs = append(errs, compile.Error{Addon: a.Name, Path: compile.Join(path, p.Path), Message: p.Message})
 		}
 	}
 	if len(errs) > 0 {
@@ -178,21 +178,14 @@ func (r *renderer) chartInterval(a *compile.Addon, is any) any {
 	defer func() { r.scope = own }()
 	r.scope = r.base()
 	l, errs := r.layers(a, nil)
-	e := evaluator{scope: r.scope}
+	e := variables.Evaluator{Scope: r.scope}
 	body := map[string]any{}
-	if v := e.value(nil, l.body["interval"]); v != nil && v != expression.Absent {
+	if v := e.Value(l.body["interval"]); v != nil && v != expression.Absent {
 		body["interval"] = v
 	}
 	fluxspec.Default(a.Kind, body, a.Name, r.team)
-	if text, ok := body["interval"].(string); ok && len(errs)+len(e.problems) == 0 {
+	if text, ok := body["interval"].(string); ok && len(errs) == 0 && !e.Failed() {
 		return text
 	}
 	return is // it is not known what the set says
-}
-
-func trim(path string) string { return strings.Trim(path, ".") }
-
-// joinPath writes a path as people do: a.b[2].c.
-func joinPath(path []string) string {
-	return strings.ReplaceAll(strings.Join(path, "."), ".[", "[")
 }

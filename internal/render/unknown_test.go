@@ -13,6 +13,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
 // TestWaitsForFacts: what rests on an unknown fact waits, and what does not is delivered. Nothing that the cluster's owner wrote is refused
@@ -50,7 +51,7 @@ func TestWaitsForFacts(t *testing.T) {
 			}
 			program := must.Get(compile.Compile(spec, compile.Author{Namespace: "flux-system", Set: "base", Platform: true})).Or(t)
 			in := &render.Input{Cluster: &expression.Cluster{Name: "t1", Unknown: map[string]expression.Lack{"nodes": {Why: "it does not say", Stays: tc.stays}}},
-				Variables: []render.Layer{{Name: "own", Values: vars}}}
+				Variables: []variables.Layer{{Name: "own", Values: vars}}}
 			result, err := render.Render(program, target("t1"), in)
 			if got := outcomes(result, err); got != tc.want {
 				t.Errorf("got %s, want %s: %v, %v", got, tc.want, err, result)

@@ -10,7 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
 // TestOwnersPayForThemselves: what a cluster's owner writes cannot use up what the expressions of a set may cost, whether it is costly
@@ -46,7 +46,7 @@ func TestOwnersPayForThemselves(t *testing.T) {
 			to, in := fleetInput(1)
 			in.Overrides = tc.overrides
 			if tc.variables != nil {
-				in.Variables = []render.Layer{{Name: "the cluster", Values: tc.variables}}
+				in.Variables = []variables.Layer{{Name: "the cluster", Values: tc.variables}}
 			}
 			r := renders(t, p, to, in)
 			if len(r.Failed) > 0 || len(r.Objects) != 100 {

@@ -15,6 +15,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
 // What was rendered is remembered until something that goes into it changes, or its time is over.
@@ -111,7 +112,7 @@ func TestFingerprint(t *testing.T) {
 		"Nodes":     func(_ *Delivery, in *render.Input) { in.Cluster.Nodes = 2 },
 		"Labels":    func(_ *Delivery, in *render.Input) { in.Cluster.Labels = map[string]string{"a": "b"} },
 		"Origin":    func(_ *Delivery, in *render.Input) { in.Origin = map[string]any{"spec": 1} },
-		"Variables": func(_ *Delivery, in *render.Input) { in.Variables = []render.Layer{{Name: "x"}} },
+		"Variables": func(_ *Delivery, in *render.Input) { in.Variables = []variables.Layer{{Name: "x"}} },
 		"Overrides": func(_ *Delivery, in *render.Input) { in.Overrides = []hubv1.Override{{Name: "x"}} },
 		"KeptRelease": func(_ *Delivery, in *render.Input) {
 			in.Releases = map[string]render.Kept{"x": {HelmReleaseIdentity: hubv1.HelmReleaseIdentity{Name: "y"}}}

@@ -10,6 +10,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/render/document"
+	"github.com/chandler-hub/chandler/internal/render/layers"
 )
 
 // place is where an object of an add-on is written: in a list of its layers, or in a key of a document.
@@ -22,9 +23,9 @@ type place struct {
 }
 
 // duplicate says which object an add-on has twice on this cluster, and where both are written; "" if there is none. Helm would fail
-// to make the second one, or one would overwrite the other for ever. layers is the body before its expressions were evaluated.
-func (r *renderer) duplicate(a *compile.Addon, layers, body map[string]any) string {
-	once := occurrences{r: r, addon: a, layers: layers, target: r.implied(a, body), seen: map[document.ObjectID]place{}}
+// to make the second one, or one would overwrite the other for ever. merged is the body before its expressions were evaluated.
+func (r *renderer) duplicate(a *compile.Addon, merged, body map[string]any) string {
+	once := occurrences{r: r, addon: a, merged: merged, target: r.implied(a, body), seen: map[document.ObjectID]place{}}
 	objects, _ := body["objects"].([]any)
 	for i, o := range objects {
 		if why := once.add(document.Identities(o), place{index: i}); why != "" {
@@ -76,7 +77,7 @@ func (r *renderer) implied(a *compile.Addon, body map[string]any) string {
 type occurrences struct {
 	r      *renderer
 	addon  *compile.Addon
-	layers map[string]any
+	merged map[string]any
 	// target is the namespace of objects that name none.
 	target string
 	seen   map[document.ObjectID]place
@@ -100,44 +101,44 @@ func (c *occurrences) add(ids []document.ObjectID, at place) string {
 		if first.implied != at.implied {
 			remedy = fmt.Sprintf(": what names no namespace goes to %s. Remove one of them", c.target)
 		}
-		return fmt.Sprintf("%s is there twice: %s, and %s%s", what, c.r.where(c.addon, c.layers, first), c.r.where(c.addon, c.layers, at), remedy)
+		return fmt.Sprintf("%s is there twice: %s, and %s%s", what, c.r.where(c.addon, c.merged, first), c.r.where(c.addon, c.merged, at), remedy)
 	}
 	return ""
 }
 
 // where names a place, with the layer that wrote it.
-func (r *renderer) where(a *compile.Addon, layers map[string]any, at place) string {
+func (r *renderer) where(a *compile.Addon, merged map[string]any, at place) string {
 	if at.key != "" {
 		return fmt.Sprintf("in key %q of %s %q", at.key, at.ref.Kind, at.ref.Name)
 	}
 	if at.ref.Name != "" {
 		return fmt.Sprintf("as the copy of %s %q", at.ref.Kind, at.ref.Name)
 	}
-	if layer, index := r.wrote(a, layers, at.index); layer != "" {
+	if layer, index := r.wrote(a, merged, at.index); layer != "" {
 		return fmt.Sprintf("as objects[%d] of %s", index, layer)
 	}
 	return fmt.Sprintf("as objects[%d], which a patch made", at.index)
 }
 
 // wrote returns which layer wrote an object of a merged body, and its index there; "" if it was a patch.
-func (r *renderer) wrote(a *compile.Addon, layers map[string]any, index int) (string, int) {
-	merged, ok := layers["objects"].([]any)
-	if !ok || index >= len(merged) {
-		return SetLayer, index // one expression gives all of them
+func (r *renderer) wrote(a *compile.Addon, merged map[string]any, index int) (string, int) {
+	list, ok := merged["objects"].([]any)
+	if !ok || index >= len(list) {
+		return layers.Set, index // one expression gives all of them
 	}
-	object, _ := merged[index].(map[string]any)
+	object, _ := list[index].(map[string]any)
 	is := func(list []any, i int) bool {
 		o, ok := list[i].(map[string]any)
 		return ok && document.Identify(o) == document.Identify(object)
 	}
 	if own, _ := a.Body["objects"].([]any); index < len(own) && is(own, index) {
-		return SetLayer, index
+		return layers.Set, index
 	}
 	for _, o := range r.overlays {
 		added, _ := o.Addons[a.Name].Body["objects"].([]any)
 		for i := range added {
 			if is(added, i) {
-				return overlayLayer(o.Name), i
+				return layers.Overlay(o.Name), i
 			}
 		}
 	}

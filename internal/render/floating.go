@@ -17,6 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/pin"
+	"github.com/chandler-hub/chandler/internal/render/layers"
 )
 
 // Float is an object that follows upstream: what it gives changes without a new revision of the set.
@@ -238,24 +239,24 @@ func (f *finder) addon(a *compile.Addon) {
 		}
 	}
 	l, errs := f.layers(a, nil)
-	if l.excluded != "" {
+	if l.Excluded != "" {
 		return
 	}
 	if len(errs) > 0 {
 		f.say(path, "%s", errs)
 		return
 	}
-	f.references(path, l.body)
+	f.references(path, l.Body)
 	if a.Kind == fluxspec.ManifestsKind {
 		return
 	}
 	plain := map[string]any{}
 	for _, field := range decisive {
-		if v, ok := l.body[field]; ok {
+		if v, ok := l.Body[field]; ok {
 			plain[field] = v
 		}
 	}
-	body, _, errs := f.evaluate(a, layered{body: plain})
+	body, _, errs := f.evaluate(a, layers.Merged{Body: plain})
 	if len(errs) > 0 {
 		for _, e := range errs {
 			f.say("addons["+a.Name+"]."+e.Path, "an expression that differs from cluster to cluster, or fails")

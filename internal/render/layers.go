@@ -3,18 +3,16 @@
 package render
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/merge"
 	"github.com/chandler-hub/chandler/internal/render/document"
+	"github.com/chandler-hub/chandler/internal/render/layers"
 	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
@@ -42,20 +40,18 @@ func (r *renderer) prepare() error {
 // cluster.
 func (r *renderer) newScope(budget *variables.Budget, cluster []variables.Layer, trace *merge.Trace) *variables.Scope {
 	s := variables.New(r.p, r.in.Cluster, r.in.Origin, budget, trace)
-	s.Add(variables.Layer{Name: SetLayer, Values: r.p.Variables})
+	s.Add(variables.Layer{Name: layers.Set, Values: r.p.Variables})
 	for _, l := range r.configMaps {
 		s.AddLiteral(l, false)
 	}
 	for _, o := range r.overlays {
-		s.Add(variables.Layer{Name: overlayLayer(o.Name), Values: o.Variables})
+		s.Add(variables.Layer{Name: layers.Overlay(o.Name), Values: o.Variables})
 	}
 	for _, l := range cluster {
 		s.AddLiteral(l, true)
 	}
 	return s
 }
-
-func overlayLayer(name string) string { return fmt.Sprintf("overlay %q", name) }
 
 // readConfigMaps reads variablesFrom. Only the set chooses their names, so no variable of the cluster may decide
 // them. What lies beside the cluster is the weakest layer of the cluster's own variables.
@@ -182,118 +178,51 @@ func (r *renderer) until(t time.Time) {
 	}
 }
 
-// keepNull returns the merge option that keeps a null within Helm values as a value.
-func keepNull(kind string) func([]string) bool {
-	if kind != fluxspec.HelmReleaseKind {
-		return nil
-	}
-	return func(path []string) bool { return len(path) > 1 && path[0] == "values" }
+// change is an override, and its index in Input.Overrides.
+type change struct {
+	index int
+	layers.Override
 }
 
-// layered is the body of an add-on with every layer merged.
-type layered struct {
-	body map[string]any
-	// changed is false if the body is the set's own, which other clusters share.
-	changed bool
-	// excluded says why the cluster does not get the add-on; empty if it does.
-	excluded string
-	trace    *merge.Trace
-	// home is the namespace of manifests that name none, if no layer has a targetNamespace.
-	home string
+// permitted returns the overrides of an add-on that stay within the paths that its set opens. It refuses any other
+// override as a whole: half of it would be neither what the platform nor what the cluster's owner asked for.
+func (r *renderer) permitted(a *compile.Addon) []change {
+	var out []change
+	for _, i := range r.overrides {
+		in := &r.in.Overrides[i]
+		if in.Name != a.Name {
+			continue
+		}
+		permitted, errs := layers.Permit(a, in)
+		if len(errs) > 0 {
+			r.refuseOverride(a, change{index: i}, errs)
+			continue
+		}
+		out = append(out, change{i, permitted})
+	}
+	return out
 }
 
 // layers merges an add-on's body with the overlays, and with overrides of the cluster.
-func (r *renderer) layers(a *compile.Addon, overrides []change) (layered, Errors) {
-	l := layered{body: a.Body}
+func (r *renderer) layers(a *compile.Addon, overrides []change) (layers.Merged, Errors) {
+	home := ""
 	if a.Kind == fluxspec.ManifestsKind {
-		l.home = r.implied(a, nil)
+		home = r.implied(a, nil)
 	}
+	m := layers.New(r.p, a, home, r.scope.Patched(), r.in.Explain)
 	if open, ok := r.undecided[a.Name]; ok {
 		open.Addon = a.Name
-		return l, Errors{open}
-	}
-	if r.in.Explain {
-		l.trace = merge.NewTrace(a.Body, SetLayer)
+		return m, Errors{open}
 	}
 	for _, o := range r.overlays {
-		change, ok := o.Addons[a.Name]
-		if !ok {
-			continue
-		}
-		if change.Exclude != nil {
-			l.excluded = ""
-			if *change.Exclude {
-				l.excluded = fmt.Sprintf("overlay %q leaves it out", o.Name)
-			}
-		}
-		if err := l.apply(r.p, a, change, overlayLayer(o.Name), r.scope.Patched()); err != nil {
-			return l, Errors{{Overlay: o.Name, Addon: a.Name, Path: pathOf(err), Message: err.Error()}}
+		if errs := m.Overlay(o); len(errs) > 0 {
+			return m, errs
 		}
 	}
 	for i := range overrides {
-		o := &overrides[i]
-		if o.excluded != "" {
-			l.excluded = o.excluded
-		}
-		if err := l.apply(r.p, a, o.AddonOverlay, overrideLayer, r.scope.Patched()); err != nil {
-			return l, Errors{{Addon: a.Name, Path: strings.TrimSpace("override " + pathOf(err)), Message: err.Error()}}
+		if errs := m.Override(&overrides[i].Override); len(errs) > 0 {
+			return m, errs
 		}
 	}
-	return l, nil
+	return m, nil
 }
-
-// unmergeable is an object of a layer that cannot be merged with what an expression gives.
-type unmergeable struct{ path, why string }
-
-func (u unmergeable) Error() string { return u.why }
-
-// pathOf returns the path that an error of apply is about; "" if it says so itself.
-func pathOf(err error) string {
-	if u := (unmergeable{}); errors.As(err, &u) {
-		return u.path
-	}
-	return ""
-}
-
-// merges says why a part of a layer cannot be merged with the body below a path.
-func merges(p *compile.Program, at string, body, part map[string]any) error {
-	if path, why := p.Unmergeable(body, part); path != nil {
-		return unmergeable{at + "." + strings.Join(path, "."), why}
-	}
-	return nil
-}
-
-func (l *layered) apply(p *compile.Program, a *compile.Addon, change compile.AddonOverlay, layer string, left *int64) error {
-	if change.Body == nil && change.Patch == nil {
-		return nil
-	}
-	if !l.changed {
-		l.body, l.changed = runtime.DeepCopyJSON(l.body), true
-	}
-	o := merge.Options{KeepNull: keepNull(a.Kind), Layer: layer, Trace: l.trace, Left: left}
-	if change.Body != nil {
-		body := change.Body
-		if a.Kind == fluxspec.ManifestsKind {
-			var err error
-			if body, err = mergeObjects(p, l.body, body, l.home, o); err != nil {
-				return err
-			}
-		}
-		if err := merges(p, compile.Field(a.Kind), l.body, body); err != nil {
-			return err
-		}
-		merge.Merge(l.body, body, o)
-	}
-	if change.Patch == nil {
-		return nil
-	}
-	patched, err := change.Patch.Apply(l.body, o)
-	if err != nil {
-		return err
-	}
-	l.body = patched
-	return nil
-}
-
-// SetLayer is the name of the layer of the set itself.
-const SetLayer = "the set"

@@ -3,7 +3,6 @@
 package render
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -17,63 +16,10 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
-	"github.com/chandler-hub/chandler/internal/merge"
 	"github.com/chandler-hub/chandler/internal/nearest"
 	"github.com/chandler-hub/chandler/internal/render/document"
 	"github.com/chandler-hub/chandler/internal/status"
 )
-
-// mergeObjects merges the objects of a layer into those of the body, by their identity, and adds the others. It
-// returns the rest of the layer, which is merged like any other body. An object that names no namespace is the same as one that
-// names the target namespace, which is home if the set does not name one.
-func mergeObjects(p *compile.Program, body, layer map[string]any, home string, o merge.Options) (map[string]any, error) {
-	objects, ok := layer["objects"].([]any)
-	if !ok {
-		return layer, nil
-	}
-	there, ok := body["objects"].([]any)
-	if !ok && body["objects"] != nil {
-		return nil, fmt.Errorf("manifests.objects is one expression, and objects cannot be merged into what is not known yet")
-	}
-	own, _ := body["targetNamespace"].(string)
-	other, _ := layer["targetNamespace"].(string)
-	target := cmp.Or(other, own, home)
-	index := map[document.ObjectID]int{}
-	for i := range there {
-		if o, ok := there[i].(map[string]any); ok {
-			index[document.Identify(o).In(target)] = i
-		}
-	}
-	mine := map[document.ObjectID]int{}
-	for i, x := range objects {
-		object, _ := x.(map[string]any)
-		id := document.Identify(object).In(target)
-		if id.Name == "" { // which is told later, or it is an expression
-			there = append(there, x)
-			continue
-		}
-		if first, ok := mine[id]; ok {
-			return nil, fmt.Errorf("manifests.objects[%d] is the same object as objects[%d], %s; write one entry for it", i, first, id)
-		}
-		mine[id] = i
-		if at, ok := index[id]; ok {
-			if err := merges(p, fmt.Sprintf("manifests.objects[%d]", i), there[at].(map[string]any), object); err != nil {
-				return nil, err
-			}
-			merge.Merge(there[at].(map[string]any), object, merge.Options{})
-			continue
-		}
-		there = append(there, x)
-	}
-	rest := make(map[string]any, len(layer))
-	for k, v := range layer {
-		if k != "objects" {
-			rest[k] = v
-		}
-	}
-	merge.Merge(body, map[string]any{"objects": there}, o)
-	return rest, nil
-}
 
 func isCRD(o map[string]any) bool {
 	apiVersion, _ := o["apiVersion"].(string)

@@ -17,6 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/merge"
 	"github.com/chandler-hub/chandler/internal/render/document"
+	"github.com/chandler-hub/chandler/internal/render/layers"
 	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
@@ -199,8 +200,8 @@ func (r *renderer) addon(a *compile.Addon, overrides []change) (made, Errors) {
 		}
 	}
 	l, errs := r.layers(a, overrides)
-	if len(errs) > 0 || l.excluded != "" {
-		return made{excluded: l.excluded}, errs
+	if len(errs) > 0 || l.Excluded != "" {
+		return made{excluded: l.Excluded}, errs
 	}
 	body, changed, errs := r.evaluate(a, l)
 	if len(errs) > 0 {
@@ -213,7 +214,7 @@ func (r *renderer) addon(a *compile.Addon, overrides []change) (made, Errors) {
 	if changed || r.team != r.p.Team { // what the Team allows may differ from cluster to cluster
 		field := compile.Field(a.Kind)
 		for _, p := range r.unmarked(a.Name, field, fluxspec.Check(a.Kind, body, r.author())) {
-			errs = append(errs, compile.Error{Addon: a.Name, Path: compile.Join(field, p.Path), Message: compile.Blame(p, l.body, body)})
+			errs = append(errs, compile.Error{Addon: a.Name, Path: compile.Join(field, p.Path), Message: compile.Blame(p, l.Body, body)})
 		}
 		if len(errs) > 0 {
 			return made{}, errs
@@ -235,17 +236,17 @@ func (r *renderer) addon(a *compile.Addon, overrides []change) (made, Errors) {
 		return made{}, nil
 	}
 	if a.Kind == fluxspec.ManifestsKind {
-		if why := r.duplicate(a, l.body, body); why != "" {
+		if why := r.duplicate(a, l.Body, body); why != "" {
 			return wrong("manifests", "%s", why)
 		}
 	}
 	last := &objects[len(objects)-1]
-	last.Adopt, last.Trace = adopt, l.trace
+	last.Adopt, last.Trace = adopt, l.Trace
 	return made{objects: objects, unknown: r.marks}, nil
 }
 
 // evaluate evaluates the expressions in a body. changed is true if the result differs from the compiled body.
-func (r *renderer) evaluate(a *compile.Addon, l layered) (body map[string]any, changed bool, errs Errors) {
+func (r *renderer) evaluate(a *compile.Addon, l layers.Merged) (body map[string]any, changed bool, errs Errors) {
 	e := variables.Evaluator{Scope: r.scope, Mark: r.in.Mark, Allowed: func(path, decided []string) error {
 		switch {
 		case a.MayInsert(path):
@@ -256,12 +257,12 @@ func (r *renderer) evaluate(a *compile.Addon, l layered) (body map[string]any, c
 		return fmt.Errorf("depends on the cluster's variable %s; the set must open the path to clusters by overridable first",
 			variables.Quoted(decided))
 	}}
-	body, _ = e.Value(l.body).(map[string]any)
+	body, _ = e.Value(l.Body).(map[string]any)
 	field := compile.Field(a.Kind)
 	errs = e.Errors(a.Name, field)
 	r.note(e.Unknown(a.Name, field))
 	slices.SortFunc(errs, func(a, b compile.Error) int { return slices.Compare([]string{a.Path}, []string{b.Path}) })
-	return body, l.changed || e.Evaluated(), errs
+	return body, l.Changed || e.Evaluated(), errs
 }
 
 func (r *renderer) adopt(a *compile.Addon) (*Adopt, Errors) {

@@ -180,7 +180,7 @@ func (r *renderer) chartInterval(a *compile.Addon, is any) any {
 	l, errs := r.layers(a, nil)
 	e := variables.Evaluator{Scope: r.scope}
 	body := map[string]any{}
-	if v := e.Value(l.body["interval"]); v != nil && v != expression.Absent {
+	if v := e.Value(l.Body["interval"]); v != nil && v != expression.Absent {
 		body["interval"] = v
 	}
 	fluxspec.Default(a.Kind, body, a.Name, r.team)

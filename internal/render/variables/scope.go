@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package variables evaluates the expressions of a set for one cluster. A Scope has the variables of all layers, also those of the cluster's
-// owner, and knows which of the owner's have had a say in a result. An Evaluator evaluates a whole document.
+// Package variables evaluates the expressions of a set for one cluster. A Scope has the variables of all layers, also those of the
+// cluster's owner, and knows which of the owner's have had a say in a result. An Evaluator evaluates a whole document.
 package variables
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package render
+package layers
 
 import (
 	"fmt"
@@ -18,53 +18,29 @@ import (
 	"github.com/chandler-hub/chandler/internal/merge"
 )
 
-// overrideLayer is the name of the layer of the cluster's own overrides.
-const overrideLayer = "the cluster's override"
-
-// change is an override that stays within the paths that the set opens.
-type change struct {
-	// index in Input.Overrides.
-	index int
+// Override is an override of a cluster that stays within the paths that the set opens.
+type Override struct {
 	compile.AddonOverlay
-	// excluded says why the cluster does not get the add-on; empty if it does.
-	excluded string
+	// Excluded says why the cluster does not get the add-on; empty if it does.
+	Excluded string
 }
 
-// permitted returns the overrides of an add-on that stay within the paths that its set opens. It refuses any other
-// override as a whole: half of it would be neither what the platform nor what the cluster's owner asked for.
-func (r *renderer) permitted(a *compile.Addon) []change {
-	var out []change
-	for _, i := range r.overrides {
-		in := &r.in.Overrides[i]
-		if in.Name != a.Name {
-			continue
-		}
-		c, errs := permit(a, in)
-		if len(errs) > 0 {
-			r.refuseOverride(a, change{index: i}, errs)
-			continue
-		}
-		c.index = i
-		out = append(out, c)
+// Permit reads an override of an add-on. It returns errors if the override is not valid, or leaves the paths that the set opens.
+func Permit(a *compile.Addon, in *hubv1.Override) (Override, compile.Errors) {
+	fail := func(path, format string, args ...any) (Override, compile.Errors) {
+		return Override{}, compile.Errors{{Addon: a.Name, Path: strings.Trim("override "+path, " "), Message: fmt.Sprintf(format, args...)}}
 	}
-	return out
-}
-
-func permit(a *compile.Addon, in *hubv1.Override) (change, Errors) {
-	fail := func(path, format string, args ...any) (change, Errors) {
-		return change{}, Errors{{Addon: a.Name, Path: strings.Trim("override "+path, " "), Message: fmt.Sprintf(format, args...)}}
-	}
-	var out change
+	var out Override
 	if in.Exclude {
 		if !a.Optional {
 			return fail("exclude", "the set does not let a cluster leave this add-on out (optional: true would)")
 		}
-		out.excluded = "the cluster's override leaves it out"
+		out.Excluded = "the cluster's override leaves it out"
 		if in.Reason != "" {
-			out.excluded += ": " + in.Reason
+			out.Excluded += ": " + in.Reason
 		}
 	}
-	var errs Errors
+	var errs compile.Errors
 	if out.AddonOverlay, errs = readOverride(a, in); len(errs) > 0 {
 		return out, errs
 	}
@@ -82,10 +58,10 @@ func permit(a *compile.Addon, in *hubv1.Override) (change, Errors) {
 
 // readOverride reads an override. An override contains no expressions. A text that looks like one is refused, and not
 // taken as text silently.
-func readOverride(a *compile.Addon, in *hubv1.Override) (compile.AddonOverlay, Errors) {
+func readOverride(a *compile.Addon, in *hubv1.Override) (compile.AddonOverlay, compile.Errors) {
 	var out compile.AddonOverlay
-	fail := func(path, format string, args ...any) (compile.AddonOverlay, Errors) {
-		return out, Errors{{Addon: a.Name, Path: "override " + path, Message: fmt.Sprintf(format, args...)}}
+	fail := func(path, format string, args ...any) (compile.AddonOverlay, compile.Errors) {
+		return out, compile.Errors{{Addon: a.Name, Path: "override " + path, Message: fmt.Sprintf(format, args...)}}
 	}
 	for _, one := range []struct {
 		kind string

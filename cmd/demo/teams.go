@@ -18,7 +18,7 @@ import (
 	"github.com/chandler-hub/chandler/examples"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // teamNames are the Teams of examples/teams. They have the second and the third cluster.
@@ -95,7 +95,7 @@ func (f *fleet) may(ctx context.Context, team string, w *workload) ([]string, er
 	if err := f.hub.Client.Get(ctx, client.ObjectKey{Namespace: team, Name: name}, copied); err != nil {
 		return nil, err
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(copied.Data[render.KubeconfigKey])
+	config, err := clientcmd.RESTConfigFromKubeConfig(copied.Data[flux.KubeconfigKey])
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/pin"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/render/document"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -290,7 +291,7 @@ func (r *Reconciler) configMaps(ctx context.Context, set *hubv1.AddonSet, p *com
 
 // read has Flux read what a source follows, and returns what it has found.
 func (r *Reconciler) read(ctx context.Context, f *render.Float, one *pin.Float, u *upstream) error {
-	for _, needs := range []*render.Shared{f.Repository, &f.Shared} {
+	for _, needs := range []*flux.Shared{f.Repository, &f.Shared} {
 		if needs == nil {
 			continue
 		}

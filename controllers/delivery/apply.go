@@ -27,7 +27,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/plan"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // outcome is the outcome of one step.
@@ -152,7 +152,7 @@ func (r *Reconciler) keepStays(ctx context.Context, c *cluster) error {
 			}
 		}
 		for i := range d.Result.Objects {
-			used := func(s render.Shared) bool { return slices.Contains(uses, sourceOf(s)) }
+			used := func(s flux.Shared) bool { return slices.Contains(uses, sourceOf(s)) }
 			if of := d.Result.Objects[i].Shared; slices.ContainsFunc(of, used) {
 				errs = append(errs, r.ensure(ctx, c, of))
 			}
@@ -161,7 +161,7 @@ func (r *Reconciler) keepStays(ctx context.Context, c *cluster) error {
 	return errors.Join(errs...)
 }
 
-func (r *Reconciler) ensure(ctx context.Context, c *cluster, of []render.Shared) error {
+func (r *Reconciler) ensure(ctx context.Context, c *cluster, of []flux.Shared) error {
 	for i := range of {
 		seen, err := r.Shared.Ensure(ctx, &of[i])
 		if err != nil {

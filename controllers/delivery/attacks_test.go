@@ -23,7 +23,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -199,7 +199,7 @@ func outOfReach(t *testing.T, token string, change func(*hubv1.AddonDelivery, *h
 
 // forgedCopy is a kubeconfig copy in namespace tenant that says it is of testCluster.
 func forgedCopy(token string) *corev1.Secret {
-	return &corev1.Secret{Data: map[string][]byte{render.KubeconfigKey: testKubeconfig(token)}, ObjectMeta: metav1.ObjectMeta{
+	return &corev1.Secret{Data: map[string][]byte{flux.KubeconfigKey: testKubeconfig(token)}, ObjectMeta: metav1.ObjectMeta{
 		Namespace: "tenant", Name: identity.KubeconfigCopy("hub", testCluster),
 		Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", testCluster), hubv1.CopyLabel: "true"},
 		Annotations: map[string]string{hubv1.FingerprintAnnotation: registered(testCluster, "c1").Status.Credential.Fingerprint},
@@ -280,7 +280,7 @@ func TestOutOfReachIsReadOnce(t *testing.T) {
 		}
 	}
 	wantReads(1, "three times")
-	edit(m, "tenant", copied.Name, copied, func(s *corev1.Secret) { s.Data[render.KubeconfigKey] = testKubeconfig("another") })
+	edit(m, "tenant", copied.Name, copied, func(s *corev1.Secret) { s.Data[flux.KubeconfigKey] = testKubeconfig("another") })
 	wantReads(1, "after a change")
 	m.editRegistration(func(reg *hubv1.ClusterRegistration) { reg.Status.Credential.Fingerprint = "another" })
 	wantReads(0, "another one is looked for, and the copy does not say that it is that")

@@ -19,7 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/delivery/planned"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // kubeconfig returns the copy of the cluster's kubeconfig in the platform's namespace, nil if it does not exist.
@@ -56,7 +56,7 @@ func TestKubeconfigCopyThatIsBeingDeleted(t *testing.T) {
 			m.rotate("t1")
 			m.settle()
 			got := m.kubeconfig()
-			if got == nil || !bytes.Contains(got.Data[render.KubeconfigKey], []byte("t1")) || len(got.Finalizers) != len(tc.finalizers) {
+			if got == nil || !bytes.Contains(got.Data[flux.KubeconfigKey], []byte("t1")) || len(got.Finalizers) != len(tc.finalizers) {
 				t.Fatalf("after the rotation the copy is %v", got)
 			}
 			if len(m.uninstalled)+len(m.released) > 0 {

@@ -22,7 +22,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/plan"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
@@ -199,7 +199,7 @@ func TestOvertakenIsTold(t *testing.T) {
 				m.must(m.api.Create(t.Context(), &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name},
 					Status: *tc.live}))
 			}
-			w := &assembly.Wanted{Object: render.Object{Addon: "app", Kind: k.Kind, Path: tc.to}}
+			w := &assembly.Wanted{Object: flux.Object{Addon: "app", Kind: k.Kind, Path: tc.to}}
 			m.must(m.r.tellOvertaken(t.Context(), c, d, w, &observed.Object{Observed: tc.there, State: fluxstate.State{Version: tc.version}}))
 			if got := m.orphanEvents(); len(got) > 0 != tc.want ||
 				tc.want && (!strings.Contains(got[0], `"app"`) || !strings.Contains(got[0], testCluster.String())) {

@@ -13,7 +13,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/plan"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/report"
 	"github.com/chandler-hub/chandler/internal/status"
 )
@@ -56,14 +56,14 @@ func (c *cluster) snapshot(l *observed.Ledger, steps []plan.Step, outcomes map[p
 // makes returns whether the hub makes a source or chart for what it delivers here, as index.Source writes it.
 func (c *cluster) makes(use string) bool {
 	return slices.ContainsFunc(c.Deliveries, func(d *delivery) bool {
-		return d.Result != nil && slices.ContainsFunc(d.Result.Objects, func(o render.Object) bool {
-			return slices.ContainsFunc(o.Shared, func(s render.Shared) bool { return sourceOf(s) == use })
+		return d.Result != nil && slices.ContainsFunc(d.Result.Objects, func(o flux.Object) bool {
+			return slices.ContainsFunc(o.Shared, func(s flux.Shared) bool { return sourceOf(s) == use })
 		})
 	})
 }
 
 // sourceOf names a shared object as index.Source writes it.
-func sourceOf(s render.Shared) string {
+func sourceOf(s flux.Shared) string {
 	return index.Source(s.Object.GetKind(), s.Object.GetNamespace(), s.Object.GetName())
 }
 

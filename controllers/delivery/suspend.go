@@ -15,7 +15,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/internal/plan"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // How fast clusters are resumed, over the whole hub: each one makes Flux reconcile all of its objects at once.
@@ -112,7 +112,7 @@ func (r *Reconciler) hasTurn(c *cluster) bool {
 func (r *Reconciler) writeSuspend(ctx context.Context, c *cluster, s plan.Step, fill func(*unstructured.Unstructured)) outcome {
 	o := c.Objects[s.Key]
 	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(render.GroupVersionKind(s.Key.Kind))
+	u.SetGroupVersionKind(flux.GroupVersionKind(s.Key.Kind))
 	u.SetNamespace(s.Key.Namespace)
 	u.SetName(s.Key.Name)
 	u.SetUID(o.UID) // never make one that has gone meanwhile

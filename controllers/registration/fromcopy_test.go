@@ -23,7 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/must"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // configOf returns a kubeconfig that passes the rules of these tests.
@@ -41,7 +41,7 @@ func kubeconfigOf(t *testing.T, of types.NamespacedName, namespace string, raw, 
 			Labels:      map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", of), hubv1.CopyLabel: "true"},
 			Annotations: map[string]string{hubv1.FingerprintAnnotation: configOf(t, says).Fingerprint()},
 		},
-		Data: map[string][]byte{render.KubeconfigKey: raw},
+		Data: map[string][]byte{flux.KubeconfigKey: raw},
 	}
 }
 

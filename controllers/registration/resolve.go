@@ -23,7 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/origin"
 	"github.com/chandler-hub/chandler/internal/probe"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
@@ -149,7 +149,7 @@ func (r *Reconciler) fromCopy(ctx context.Context, reg *hubv1.ClusterRegistratio
 			found.unread = cmp.Or(found.unread, fmt.Errorf("read the kubeconfig copy %s: %w", key, err))
 			continue
 		}
-		config, err := kubeconfig.Parse(copied.Data[render.KubeconfigKey], r.Config.RulesFor(reg))
+		config, err := kubeconfig.Parse(copied.Data[flux.KubeconfigKey], r.Config.RulesFor(reg))
 		if err == nil && config.Fingerprint() == copied.Annotations[hubv1.FingerprintAnnotation] &&
 			config.TargetFingerprint() == credential.TargetFingerprint {
 			found.secret, found.candidates = credential.SecretName, []candidate{{key: credential.Key, context: credential.Context, config: config}}

@@ -20,7 +20,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/must"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // TestEditsAreUndone: somebody has a source of the hub's fetch from elsewhere, with a Secret of his own. What was edited comes back, what
@@ -41,7 +41,7 @@ func TestEditsAreUndone(t *testing.T) {
 	want.SetGroupVersionKind(sourcev1.GroupVersion.WithKind(sourcev1.HelmRepositoryKind))
 	want.SetNamespace("shop")
 	want.SetName("charts-1")
-	shared := &render.Shared{Object: want, Hash: "1"}
+	shared := &flux.Shared{Object: want, Hash: "1"}
 	if seen, err := k.Ensure(t.Context(), shared); err != nil || !seen {
 		t.Fatal(seen, err)
 	}

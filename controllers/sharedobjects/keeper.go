@@ -30,7 +30,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/memory"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // Keeper keeps the shared objects.
@@ -116,7 +116,7 @@ func objects() map[string]client.Object {
 // Ensure makes an object if it does not exist. An existing object stays as it is, unless it has another hash, or another writer has edited
 // it. seen is false if the cache does not show the object yet. Then the caller has to look again after
 // Unseen: if a user deletes the object before the cache has ever shown it, no event says so.
-func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err error) {
+func (k *Keeper) Ensure(ctx context.Context, s *flux.Shared) (seen bool, err error) {
 	key := id{s.Object.GetKind(), client.ObjectKeyFromObject(s.Object)}
 	rec, release := k.record(key)
 	defer release()
@@ -146,7 +146,7 @@ func (k *Keeper) Ensure(ctx context.Context, s *render.Shared) (seen bool, err e
 }
 
 // renew brings an object in line that is there.
-func (k *Keeper) renew(ctx context.Context, there client.Object, s *render.Shared, rec *record) (err error) {
+func (k *Keeper) renew(ctx context.Context, there client.Object, s *flux.Shared, rec *record) (err error) {
 	if k.ours(there) && edited(there, rec) {
 		if rec.generation, err = k.restore(ctx, there, s.Object); err != nil {
 			return err
@@ -218,7 +218,7 @@ func (k *Keeper) Refusal(ctx context.Context, uses []string) (fluxstate.Refusal,
 // kustomize-controller leaves behind what it should remove. ours is false if it is not the hub's: it may go at
 // any time.
 func (k *Keeper) EnsurePlaceholder(ctx context.Context, namespace, name string) (ours bool, err error) {
-	placeholder, err := render.PlaceholderServiceAccount(k.Config.HubID, namespace, name)
+	placeholder, err := flux.PlaceholderServiceAccount(k.Config.HubID, namespace, name)
 	if err != nil {
 		return false, err
 	}

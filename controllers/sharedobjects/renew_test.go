@@ -18,7 +18,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/must"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // TestAnotherHash: a source gets the labels that its set gives it now, and loses those that it gives no more, once for each change. One of that
@@ -46,7 +46,7 @@ func TestAnotherHash(t *testing.T) {
 		maps.Copy(labels, own)
 		u.SetLabels(labels)
 		u.SetAnnotations(map[string]string{hubv1.HashAnnotation: hash})
-		must.Get(k.Ensure(t.Context(), &render.Shared{Object: u, Hash: hash})).Or(t)
+		must.Get(k.Ensure(t.Context(), &flux.Shared{Object: u, Hash: hash})).Or(t)
 	}
 	ensure("charts", "1", nil)
 	for _, step := range []struct {

@@ -19,7 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/hubscheme"
 	"github.com/chandler-hub/chandler/internal/must"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // TestRetentionBeginsWithTheLastUse: what was asked for long ago, and used ever since, is kept for its time when its last user goes.
@@ -31,7 +31,7 @@ func TestRetentionBeginsWithTheLastUse(t *testing.T) {
 	whole := must.Get(runtime.DefaultUnstructuredConverter.ToUnstructured(source)).Or(t)
 	u := &unstructured.Unstructured{Object: whole}
 	u.SetGroupVersionKind(sourcev1.GroupVersion.WithKind(sourcev1.HelmRepositoryKind))
-	must.Get(k.Ensure(t.Context(), &render.Shared{Object: u})).Or(t)
+	must.Get(k.Ensure(t.Context(), &flux.Shared{Object: u})).Or(t)
 	clock.SetTime(clock.Now().Add(time.Hour))
 	got, err := k.reconcile(t.Context(), id{sourcev1.HelmRepositoryKind, client.ObjectKeyFromObject(source)})
 	if err != nil || got.RequeueAfter < time.Minute {

@@ -15,7 +15,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // anyRules let everything pass that a hub may ever have written: a kubeconfig copy is only read to be mended.
@@ -32,7 +32,7 @@ func (r *Reconciler) shutProxy(ctx context.Context, there *metav1.PartialObjectM
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(there), copied); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	config, err := kubeconfig.Parse(copied.Data[render.KubeconfigKey], anyRules)
+	config, err := kubeconfig.Parse(copied.Data[flux.KubeconfigKey], anyRules)
 	if err != nil || copied.UID != there.UID || config.CheckShared() == nil {
 		return nil // what does not parse, no hub wrote
 	}
@@ -42,7 +42,7 @@ func (r *Reconciler) shutProxy(ctx context.Context, there *metav1.PartialObjectM
 	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": copied.UID, "resourceVersion": copied.ResourceVersion},
-		"data":     map[string][]byte{render.KubeconfigKey: open.Minimal()},
+		"data":     map[string][]byte{flux.KubeconfigKey: open.Minimal()},
 	})
 	if err != nil {
 		return fmt.Errorf("take the credential of the proxy out of Secret %s: the patch cannot be written", copied.Name)

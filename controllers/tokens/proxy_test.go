@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // TestProxyCredentialOfAnOlderHub: a Team's kubeconfig copy that an older hub wrote has the credential of a proxy. It is taken out when the token would be
@@ -25,14 +25,14 @@ func TestProxyCredentialOfAnOlderHub(t *testing.T) {
 			}
 			behind(open)
 			older := m.written(t, 9*time.Hour)
-			want := older.Data[render.KubeconfigKey]
-			older.Data[render.KubeconfigKey] = bytes.ReplaceAll(want, []byte(open), []byte(was))
+			want := older.Data[flux.KubeconfigKey]
+			older.Data[flux.KubeconfigKey] = bytes.ReplaceAll(want, []byte(open), []byte(was))
 			older.ResourceVersion, older.UID = "7", "older"
 			m.objects = append(m.objects, older)
 			m.asked = nil
 			behind(shut)
 			copied, again, _ := m.reconcile(t)
-			if copied == nil || !bytes.Equal(copied.Data[render.KubeconfigKey], want) || !bytes.Contains(want, []byte("the-teams")) {
+			if copied == nil || !bytes.Equal(copied.Data[flux.KubeconfigKey], want) || !bytes.Contains(want, []byte("the-teams")) {
 				t.Fatalf("the copy is %+v", copied)
 			}
 			if copied.UID != older.UID || len(copied.Finalizers) == 0 || len(m.asked) > 0 || again != firstRetry {

@@ -39,7 +39,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/pace"
 	"github.com/chandler-hub/chandler/internal/probe"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/team"
 	"github.com/chandler-hub/chandler/internal/token"
@@ -255,7 +255,7 @@ func (r *Reconciler) secret(reg *hubv1.ClusterRegistration, from match.Reach, co
 	key := client.ObjectKeyFromObject(reg)
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"type": string(corev1.SecretTypeOpaque),
-		"data": map[string]any{render.KubeconfigKey: base64.StdEncoding.EncodeToString(content)},
+		"data": map[string]any{flux.KubeconfigKey: base64.StdEncoding.EncodeToString(content)},
 	}}
 	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	u.SetNamespace(from.Namespace)

@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // Delivery is what one set delivers to the cluster.
@@ -100,7 +101,7 @@ type Portion struct {
 
 // Wanted is an object to be delivered.
 type Wanted struct {
-	render.Object
+	flux.Object
 	// Gate says what the object waits for before the hub creates or changes it; empty for nothing.
 	Gate string
 	// Predecessors are objects whose workload it takes over.
@@ -108,12 +109,12 @@ type Wanted struct {
 }
 
 // Key names an object.
-func Key(o *render.Object) plan.Key {
+func Key(o *flux.Object) plan.Key {
 	return plan.Key{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
 // Content returns what a Kustomization applies; zero for a HelmRelease.
-func Content(o *render.Object) plan.Content {
+func Content(o *flux.Object) plan.Content {
 	if o.Kind != fluxspec.KustomizationKind {
 		return plan.Content{}
 	}
@@ -144,7 +145,7 @@ type assembler struct {
 	out     []Portion
 	winners map[string]winner // by add-on
 	// takes are the live objects that objects of deliveries go on with by movedFrom.
-	takes map[*render.Object]*Live
+	takes map[*flux.Object]*Live
 	// given are the live objects that their own sets give to another add-on of theirs.
 	given map[plan.Key]bool
 	// taken are those that another add-on goes on with that delivers the same, and kept those that have such an add-on of their own name.
@@ -161,7 +162,7 @@ type winner struct {
 // entry is the object that a claim is for.
 type entry struct {
 	delivery int
-	object   *render.Object
+	object   *flux.Object
 	held     *Live // instead of object: something that stays as it is
 }
 
@@ -330,7 +331,7 @@ func (a *assembler) settle(addon string, e entry, v verdict, to plan.Key) {
 
 // moved returns the live objects of other namespaces that an object of a delivery takes over by movedFrom. It returns none if the object
 // itself exists already.
-func (a *assembler) moved(o *render.Object) []*Live {
+func (a *assembler) moved(o *flux.Object) []*Live {
 	if a.live[Key(o)] != nil {
 		return nil
 	}
@@ -344,7 +345,7 @@ func (a *assembler) moved(o *render.Object) []*Live {
 }
 
 // MovesFrom returns whether an object of a delivery takes over a live one of another namespace by movedFrom.
-func MovesFrom(o *render.Object, l *Live) bool {
+func MovesFrom(o *flux.Object, l *Live) bool {
 	return l.Key.Namespace != o.Namespace && slices.ContainsFunc(o.MovedFrom, func(m hubv1.MovedAddon) bool { return l.isOf(m, m.Name) })
 }
 
@@ -355,7 +356,7 @@ func (l *Live) isOf(m hubv1.MovedAddon, addon string) bool {
 
 // foreign returns the HelmRelease of another owner that has the same Helm release as an object. It returns nil if the
 // object exists already, or takes over that HelmRelease.
-func (a *assembler) foreign(o *render.Object, key plan.Key) *Foreign {
+func (a *assembler) foreign(o *flux.Object, key plan.Key) *Foreign {
 	if a.live[key] != nil {
 		return nil
 	}

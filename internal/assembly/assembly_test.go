@@ -10,6 +10,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 func TestAssemble(t *testing.T) {
@@ -35,7 +36,7 @@ func TestAssemble(t *testing.T) {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{
 					delivery("s", object("ks a")),
-					delivery("t", with(object("a"), func(o *render.Object) {
+					delivery("t", with(object("a"), func(o *flux.Object) {
 						o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "a"}}
 					})),
 				},
@@ -46,10 +47,10 @@ func TestAssemble(t *testing.T) {
 		"AStrongerSetsOtherFolderIsNewBesideWhatWasRenamed": {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{
-					delivery("s", with(object("ks b"), func(o *render.Object) {
+					delivery("s", with(object("ks b"), func(o *flux.Object) {
 						o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "a"}}
 					})),
-					with(delivery("t", with(object("ks a"), func(o *render.Object) { o.Path = "other" })), func(d *assembly.Delivery) { d.Priority = 1 }),
+					with(delivery("t", with(object("ks a"), func(o *flux.Object) { o.Path = "other" })), func(d *assembly.Delivery) { d.Priority = 1 }),
 				},
 				Live: []assembly.Live{live("s", object("ks a"), true)},
 			},
@@ -58,10 +59,10 @@ func TestAssemble(t *testing.T) {
 		"AStrongerSetsOtherReleaseIsNewBesideWhatWasRenamed": {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{
-					delivery("s", with(object("b"), func(o *render.Object) {
+					delivery("s", with(object("b"), func(o *flux.Object) {
 						o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "a"}}
 					})),
-					with(delivery("t", with(object("a"), func(o *render.Object) { o.Release.StorageNamespace = "other" })),
+					with(delivery("t", with(object("a"), func(o *flux.Object) { o.Release.StorageNamespace = "other" })),
 						func(d *assembly.Delivery) { d.Priority = 1 }),
 				},
 				Live: []assembly.Live{live("s", object("a"), true)},
@@ -71,7 +72,7 @@ func TestAssemble(t *testing.T) {
 		"AStrongerSetsAddonIsNewBesideWhatWasRenamed": {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{
-					delivery("s", with(object("ks b"), func(o *render.Object) {
+					delivery("s", with(object("ks b"), func(o *flux.Object) {
 						o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "a"}}
 					})),
 					with(delivery("t", object("ks a")), func(d *assembly.Delivery) { d.Priority = 1 }),
@@ -84,8 +85,8 @@ func TestAssemble(t *testing.T) {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{
 					with(delivery("s", object("a")), func(d *assembly.Delivery) { d.Priority = 1 }),
-					delivery("t", with(object("a"), func(o *render.Object) { o.Release.StorageNamespace = "other" })),
-					tenants(delivery("u", with(object("b"), func(o *render.Object) {
+					delivery("t", with(object("a"), func(o *flux.Object) { o.Release.StorageNamespace = "other" })),
+					tenants(delivery("u", with(object("b"), func(o *flux.Object) {
 						o.MovedFrom = []hubv1.MovedAddon{{Namespace: "tenants", AddonSet: "u", Name: "a"}}
 					}))),
 				},
@@ -99,9 +100,9 @@ func TestAssemble(t *testing.T) {
 		"WhatATenantHasRenamedIsNoConcernOfOthers": {
 			assembly.Input{
 				Deliveries: []assembly.Delivery{
-					tenants(with(delivery("s", with(object("a"), func(o *render.Object) { o.Release.StorageNamespace = "other" })),
+					tenants(with(delivery("s", with(object("a"), func(o *flux.Object) { o.Release.StorageNamespace = "other" })),
 						func(d *assembly.Delivery) { d.Priority = 1 })),
-					tenants(delivery("u", with(object("b"), func(o *render.Object) {
+					tenants(delivery("u", with(object("b"), func(o *flux.Object) {
 						o.MovedFrom = []hubv1.MovedAddon{{Namespace: "tenants", AddonSet: "u", Name: "a"}}
 					}))),
 				},
@@ -236,7 +237,7 @@ func TestAssemble(t *testing.T) {
 		},
 		"WhatDoesNotComeOutGoesForAPlatformSetsOfTheSameRelease": {
 			assembly.Input{
-				Deliveries: []assembly.Delivery{with(tenants(delivery("s")), failed), delivery("t", with(object("a"), func(o *render.Object) { o.Release = object("b").Release }))},
+				Deliveries: []assembly.Delivery{with(tenants(delivery("s")), failed), delivery("t", with(object("a"), func(o *flux.Object) { o.Release = object("b").Release }))},
 				Live:       []assembly.Live{with(live("s", object("b"), true), ofTenants)},
 			},
 			"s: lost b: AddonSet flux-system/t delivers Helm release \"b\" in namespace \"b\", as its add-on \"a\": platform sets win over others\ns: tenants/one-b goes\nt: a",
@@ -271,7 +272,7 @@ func TestAssemble(t *testing.T) {
 		},
 		"Moved": {
 			assembly.Input{
-				Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *render.Object) {
+				Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *flux.Object) {
 					o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "old"}}
 				}))},
 				Live: []assembly.Live{live("s", object("old"), true)},
@@ -287,7 +288,7 @@ func TestAssemble(t *testing.T) {
 		},
 		"MovedLongAgo": {
 			assembly.Input{
-				Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *render.Object) {
+				Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *flux.Object) {
 					o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "t", Name: "old"}}
 				})), delivery("t", object("old"))},
 				Live: []assembly.Live{live("s", object("new"), true), live("t", object("old"), true)},
@@ -296,7 +297,7 @@ func TestAssemble(t *testing.T) {
 		},
 		"ARenamedAddonThatIsLostStaysUnderItsOldName": {
 			assembly.Input{
-				Deliveries: []assembly.Delivery{renamed(delivery("s", with(object("new"), func(o *render.Object) {
+				Deliveries: []assembly.Delivery{renamed(delivery("s", with(object("new"), func(o *flux.Object) {
 					o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "old"}}
 				}))), with(delivery("t", object("new")), func(d *assembly.Delivery) { d.Priority = 5 })},
 				Live: []assembly.Live{live("s", object("old"), true)},
@@ -332,7 +333,7 @@ func TestAssemble(t *testing.T) {
 		},
 		"MovedFromASetThatStillHasIt": {
 			assembly.Input{
-				Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *render.Object) {
+				Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *flux.Object) {
 					o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "t", Name: "old"}}
 				})), delivery("t", object("old"))},
 				Live: []assembly.Live{live("t", object("old"), true)},
@@ -341,7 +342,7 @@ func TestAssemble(t *testing.T) {
 		},
 		"RenamedAndItsSetHasTheOldNameAgain": {
 			assembly.Input{
-				Deliveries: []assembly.Delivery{delivery("s", with(object("ks new"), func(o *render.Object) {
+				Deliveries: []assembly.Delivery{delivery("s", with(object("ks new"), func(o *flux.Object) {
 					o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "old"}}
 				}), object("ks old"))},
 				Live: []assembly.Live{live("s", object("ks old"), true)},
@@ -349,14 +350,14 @@ func TestAssemble(t *testing.T) {
 			"s: new as(one-old)\ns: old named(one-53c) gate(waits: add-on \"new\" of the same AddonSet had this name before (movedFrom), and would take this add-on over if it came first)",
 		},
 		"RenamedAndItsSetHasTheOldNameAgainOnANewCluster": {
-			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *render.Object) {
+			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *flux.Object) {
 				o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "old"}}
 			}), object("old"))}},
 			"s: new\ns: old gate(waits: add-on \"new\" of the same AddonSet had this name before (movedFrom), and would take this add-on over if it came first)",
 		},
 		"RenamedAndItsSetHasTheOldNameAgainAndTheNewOneIsThere": {
 			assembly.Input{
-				Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *render.Object) {
+				Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *flux.Object) {
 					o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "old"}}
 				}), object("old"))},
 				Live: []assembly.Live{live("s", object("new"), false)},
@@ -364,22 +365,22 @@ func TestAssemble(t *testing.T) {
 			"s: new\ns: old",
 		},
 		"TwoSwapTheirNamesOnANewCluster": {
-			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *render.Object) {
+			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", with(object("new"), func(o *flux.Object) {
 				o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "old"}}
-			}), with(object("old"), func(o *render.Object) {
+			}), with(object("old"), func(o *flux.Object) {
 				o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "new"}}
 			}))}},
 			"s: new\ns: old",
 		},
 		"RenamedAndAfterTheOneThatHasTheOldNameAgain": {
-			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", with(object("new", "between"), func(o *render.Object) {
+			assembly.Input{Deliveries: []assembly.Delivery{delivery("s", with(object("new", "between"), func(o *flux.Object) {
 				o.MovedFrom = []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "old"}}
 			}), object("ks between", "old"), object("old"))}},
 			"s: between gate(waits for add-on \"old\" (HelmRelease) to be Ready)\ns: new gate(waits for add-on \"between\" (Kustomization) to be Ready)\ns: old",
 		},
 		"WhatDeliversTheSameComesFirst": {
 			assembly.Input{
-				Deliveries: []assembly.Delivery{delivery("s", with(object("ks new"), func(o *render.Object) {
+				Deliveries: []assembly.Delivery{delivery("s", with(object("ks new"), func(o *flux.Object) {
 					o.TargetNamespace, o.MovedFrom = "elsewhere", []hubv1.MovedAddon{{Namespace: "flux-system", AddonSet: "s", Name: "old"}}
 				})), delivery("t", object("ks old"))},
 				Live: []assembly.Live{live("s", object("ks old"), true)},
@@ -388,7 +389,7 @@ func TestAssemble(t *testing.T) {
 		},
 		"ManifestsAreLostWhole": {
 			assembly.Input{Deliveries: []assembly.Delivery{
-				delivery("s", with(object("a-crds"), func(o *render.Object) { o.Form = "Manifests" }), with(object("a"), func(o *render.Object) { o.Form = "Manifests" })),
+				delivery("s", with(object("a-crds"), func(o *flux.Object) { o.Form = "Manifests" }), with(object("a"), func(o *flux.Object) { o.Form = "Manifests" })),
 				with(delivery("t", object("ks a")), func(d *assembly.Delivery) { d.Priority = 5 }),
 			}},
 			"s: lost a-crds: AddonSet flux-system/t delivers add-on \"a\": its priority is 5, and this set's is 0\n" +
@@ -396,7 +397,7 @@ func TestAssemble(t *testing.T) {
 		},
 		"AnAddonIsEditedBesideOneThatDoesNotComeOut": {
 			assembly.Input{
-				Deliveries: []assembly.Delivery{with(delivery("s", with(object("ks a"), func(o *render.Object) { o.Path = "other" })), failed)},
+				Deliveries: []assembly.Delivery{with(delivery("s", with(object("ks a"), func(o *flux.Object) { o.Path = "other" })), failed)},
 				Live:       []assembly.Live{live("s", object("ks a"), true)},
 			},
 			"s: a",
@@ -431,7 +432,7 @@ func TestAssemble(t *testing.T) {
 		},
 		"MovedFromAnotherNamespace": {
 			assembly.Input{
-				Deliveries: []assembly.Delivery{with(delivery("s", with(object("new"), func(o *render.Object) {
+				Deliveries: []assembly.Delivery{with(delivery("s", with(object("new"), func(o *flux.Object) {
 					o.MovedFrom, o.Release = []hubv1.MovedAddon{{Namespace: "tenants", AddonSet: "t", Name: "old"}}, object("old").Release
 				})), func(d *assembly.Delivery) {
 					d.Moves = map[string][]hubv1.MovedAddon{"new": {{Namespace: "tenants", AddonSet: "t", Name: "old"}}}
@@ -447,7 +448,7 @@ func TestAssemble(t *testing.T) {
 						d.Result.Failed["new"] = render.Errors{{Addon: "new", Message: "x"}}
 						d.Moves = map[string][]hubv1.MovedAddon{"new": {{Namespace: "tenants", AddonSet: "s", Name: "old"}}}
 					})),
-					delivery("t", with(object("old"), func(o *render.Object) { o.Release.StorageNamespace = "other" })),
+					delivery("t", with(object("old"), func(o *flux.Object) { o.Release.StorageNamespace = "other" })),
 				},
 				Live: []assembly.Live{with(live("s", object("old"), true), ofTenants)},
 			},
@@ -484,8 +485,8 @@ func TestAssemble(t *testing.T) {
 		},
 		"SomebodyElsesReleaseAdopted": {
 			assembly.Input{
-				Deliveries: []assembly.Delivery{delivery("s", with(object("a"), func(o *render.Object) {
-					o.Adopt = &render.Adopt{Kind: "HelmRelease", Namespace: "tenants", Name: "by-hand"}
+				Deliveries: []assembly.Delivery{delivery("s", with(object("a"), func(o *flux.Object) {
+					o.Adopt = &flux.Adopt{Kind: "HelmRelease", Namespace: "tenants", Name: "by-hand"}
 				}))},
 				Foreign: []assembly.Foreign{{Key: plan.Key{Kind: "HelmRelease", Namespace: "tenants", Name: "by-hand"}, Release: object("a").Release}},
 			},

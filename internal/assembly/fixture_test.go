@@ -11,11 +11,12 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // object is a HelmRelease, or with "ks " before its name a Kustomization, after the add-ons named.
-func object(addon string, after ...string) render.Object {
-	o := render.Object{Addon: addon, Kind: "HelmRelease", Namespace: "flux-system", Name: "one-" + addon}
+func object(addon string, after ...string) flux.Object {
+	o := flux.Object{Addon: addon, Kind: "HelmRelease", Namespace: "flux-system", Name: "one-" + addon}
 	if name, ok := strings.CutPrefix(addon, "ks "); ok {
 		o.Addon, o.Name, o.Kind = name, "one-"+name, "Kustomization"
 	} else {
@@ -31,7 +32,7 @@ func object(addon string, after ...string) render.Object {
 	return o
 }
 
-func delivery(set string, objects ...render.Object) assembly.Delivery {
+func delivery(set string, objects ...flux.Object) assembly.Delivery {
 	return assembly.Delivery{
 		Namespace: "flux-system", Set: set, Name: set + "-one", Platform: true,
 		Result: &render.Result{Objects: objects, Excluded: map[string]string{}, Failed: map[string]render.Errors{}},
@@ -39,7 +40,7 @@ func delivery(set string, objects ...render.Object) assembly.Delivery {
 }
 
 // live is the object of an add-on that is there, as a delivery of a set made it. Without a dependency its hash is empty.
-func live(set string, o render.Object, ready bool) assembly.Live {
+func live(set string, o flux.Object, ready bool) assembly.Live {
 	return assembly.Live{Key: assembly.Key(&o), Addon: o.Addon, Set: set, Delivery: set + "-one", Release: o.Release, Content: assembly.Content(&o), Ready: ready}
 }
 

@@ -8,7 +8,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // keep finds the objects that an add-on is to take over by movedFrom and cannot now: its rendering fails, another set delivers an add-on of
@@ -45,7 +45,7 @@ func (a *assembler) mayTake(d *Delivery, addon string, l *Live) bool {
 	if Held(d, addon) {
 		return !d.Returns || !a.returns(l)
 	}
-	return slices.ContainsFunc(d.Result.Objects, func(o render.Object) bool {
+	return slices.ContainsFunc(d.Result.Objects, func(o flux.Object) bool {
 		return (o.Addon == addon || o.Addon == addon+compile.CRDSuffix) && o.Kind == l.Key.Kind && (Key(&o) == l.Key || MovesFrom(&o, l))
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // LiveOf returns what a HelmRelease or Kustomization of the hub says of itself. Whether it is Ready is for the caller to say, and
@@ -25,7 +26,7 @@ func LiveOf(obj client.Object) Live {
 		Key: KeyOf(obj), Addon: l[hubv1.AddonLabel], Set: l[hubv1.AddonSetLabel], Delivery: a[hubv1.DeliveryAnnotation],
 		Release: ReleaseOf(obj), Content: ContentOf(obj), Hash: a[hubv1.HashAnnotation], Going: obj.GetDeletionTimestamp() != nil,
 	}
-	out.Kept, _ = render.ParseRelease(a[hubv1.ReleaseAnnotation])
+	out.Kept, _ = flux.ParseRelease(a[hubv1.ReleaseAnnotation])
 	return out
 }
 
@@ -74,13 +75,13 @@ func LoginOf(obj client.Object) *fluxmeta.SecretKeyReference {
 }
 
 // Adopts returns whether an object is to take over another one by adopt, and not itself.
-func Adopts(o *render.Object) bool {
+func Adopts(o *flux.Object) bool {
 	return o.Adopt != nil && !(o.Adopt.Namespace == o.Namespace && o.Adopt.Name == o.Name)
 }
 
 // RefuseAdoption is the error of an object that may not take over a hand-written one, as far as that one says it. unprobed is true if the
 // hub has no kubeconfig of the cluster. Whether both are for one cluster is for the caller to say.
-func RefuseAdoption(o *render.Object, there client.Object, unprobed bool) error {
+func RefuseAdoption(o *flux.Object, there client.Object, unprobed bool) error {
 	switch {
 	case there.GetLabels()[hubv1.ClusterKeyLabel] != "":
 		return NotAdopted(o, "is a hub's own: write movedFrom for what a set delivers")
@@ -94,13 +95,13 @@ func RefuseAdoption(o *render.Object, there client.Object, unprobed bool) error 
 }
 
 // NotAdopted is the error of an object that may not take over a hand-written one.
-func NotAdopted(o *render.Object, format string, args ...any) compile.Error {
+func NotAdopted(o *flux.Object, format string, args ...any) compile.Error {
 	return compile.Error{Addon: o.Addon, Path: "adopt", Message: fmt.Sprintf("%s %s/%s ", o.Kind, o.Adopt.Namespace, o.Adopt.Name) +
 		fmt.Sprintf(format, args...) + "; it is left alone"}
 }
 
 // Adopted returns the Helm release with which an object goes on that takes over a hand-written one; false if it is none.
-func Adopted(o *render.Object, there client.Object) (render.Kept, bool) {
+func Adopted(o *flux.Object, there client.Object) (render.Kept, bool) {
 	if o.Kind != fluxspec.HelmReleaseKind {
 		return render.Kept{}, false
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // link writes the predecessors into each object as dependsOn. Flux orders only objects of the same kind. Between
@@ -18,13 +18,13 @@ func (a *assembler) link() {
 		d := &a.in.Deliveries[i]
 		for j := range a.out[i].Wanted {
 			w := &a.out[i].Wanted[j]
-			var before []render.Dependency
+			var before []flux.Dependency
 			for _, ref := range w.DependsOn {
 				to, ok := a.find(d, ref)
 				if !ok {
 					continue
 				}
-				dependency := render.Dependency{Addon: ref.Name}
+				dependency := flux.Dependency{Addon: ref.Name}
 				if to.key.Kind == w.Kind {
 					dependency.Namespace, dependency.Name = to.key.Namespace, to.key.Name
 				}

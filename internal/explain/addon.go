@@ -13,7 +13,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/page"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -211,7 +211,7 @@ func (s *set) takesOver(a *compile.Addon) []string {
 }
 
 // rendered returns the Flux object of an add-on, and the last one if it has several; nil if it cannot be rendered.
-func (s *set) rendered(addon string) *render.Object {
+func (s *set) rendered(addon string) *flux.Object {
 	if s.result == nil {
 		return nil
 	}

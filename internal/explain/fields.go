@@ -18,7 +18,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/excerpt"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // Field is one field of an add-on's spec.
@@ -92,7 +92,7 @@ func each(err error) []error {
 }
 
 // fields returns the fields of an add-on's spec. The last of its objects has the trace.
-func fields(a *compile.Addon, objects []render.Object) []Field {
+func fields(a *compile.Addon, objects []flux.Object) []Field {
 	last := &objects[len(objects)-1]
 	spec := maps.Clone(last.Object.Object["spec"].(map[string]any))
 	delete(spec, "kubeConfig") // the hub's
@@ -110,7 +110,7 @@ func fields(a *compile.Addon, objects []render.Object) []Field {
 
 // chartOf returns the chart of a release as the author wrote it. The rendered chart is an object of its own, which
 // clusters share.
-func chartOf(o *render.Object) map[string]any {
+func chartOf(o *flux.Object) map[string]any {
 	for _, s := range o.Shared {
 		if s.Object.GetKind() != sourcev1.HelmChartKind {
 			continue
@@ -126,7 +126,7 @@ func chartOf(o *render.Object) map[string]any {
 
 // table collects the fields of one object.
 type table struct {
-	object *render.Object
+	object *flux.Object
 	fields []Field
 }
 
@@ -162,7 +162,7 @@ func by(layer string) string {
 
 // manifests turns the releases that deliver plain objects back into what the author wrote. It leaves out of the spec
 // what only the hub's chart understands.
-func (t *table) manifests(objects []render.Object, spec map[string]any) {
+func (t *table) manifests(objects []flux.Object, spec map[string]any) {
 	listed := t.by([]string{"objects"})
 	for i := range objects {
 		values, _, _ := unstructured.NestedMap(objects[i].Object.Object, "spec", "values")

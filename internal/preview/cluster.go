@@ -20,6 +20,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/merge"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/render/document"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
 
@@ -252,7 +253,7 @@ func (c *compiled) has(addon string) bool {
 }
 
 // share adds an object that clusters share, unless it is in the report already.
-func (r *renderer) share(s *render.Shared) {
+func (r *renderer) share(s *flux.Shared) {
 	k := key{s.Object.GroupVersionKind().GroupKind(), s.Object.GetNamespace(), s.Object.GetName()}
 	if !r.shared[k] {
 		r.shared[k] = true
@@ -269,7 +270,7 @@ func notes(set string, why map[string]string) []Note {
 }
 
 // remarks returns facts about an object that its manifest does not show.
-func remarks(o *render.Object) []string {
+func remarks(o *flux.Object) []string {
 	var out []string
 	for _, m := range o.MovedFrom {
 		out = append(out, fmt.Sprintf("takes over from add-on %s of AddonSet %s/%s, where that is still there", m.Name, m.Namespace, m.AddonSet))

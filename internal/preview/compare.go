@@ -13,8 +13,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/assembly"
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/plan"
-	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/render/document"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/teardown"
 )
 
@@ -58,12 +58,12 @@ type Item struct {
 	Key plan.Key
 	// Form is the kind of the add-on's body, and Shared are the objects that it refers to.
 	Form   string
-	Shared []render.Shared
+	Shared []flux.Shared
 	// Release and Content say where Flux puts it, and Chart is the chart if Flux reinstalls when that changes.
 	Release   hubv1.HelmReleaseIdentity
 	Content   plan.Content
 	MovedFrom []hubv1.MovedAddon
-	Adopt     *render.Adopt
+	Adopt     *flux.Adopt
 
 	wanted   assembly.Wanted
 	delivery string

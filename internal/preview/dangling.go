@@ -17,7 +17,7 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/nearest"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -152,7 +152,7 @@ type source struct {
 type sources map[source][]string
 
 // note adds what an object of an add-on is fetched from, unless the hub makes it.
-func (s sources) note(set, addon string, manifest *unstructured.Unstructured, shared []render.Shared) {
+func (s sources) note(set, addon string, manifest *unstructured.Unstructured, shared []flux.Shared) {
 	made := map[key]bool{}
 	objects := []*unstructured.Unstructured{manifest}
 	for _, o := range shared {

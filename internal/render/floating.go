@@ -17,14 +17,15 @@ import (
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/pin"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/render/layers"
 )
 
 // Float is an object that follows upstream: what it gives changes without a new revision of the set.
 type Float struct {
-	Shared
+	flux.Shared
 	// Repository is the set's own HelmRepository that a HelmChart refers to; nil if there is none.
-	Repository *Shared
+	Repository *flux.Shared
 	// What says what it follows, for people.
 	What string
 	// Needed is true if a cluster gets it, and the set's author has written it down. What only comes of several overlays that meet on
@@ -151,7 +152,7 @@ func (f *finder) layered(c choice) {
 // look looks at a cluster that has some overlays. written is true if that is what the set's author has written down: none, or one.
 func (f *finder) look(overlays []int, written bool) {
 	p := f.program
-	f.renderer = &renderer{p: p, t: f.target, in: &Input{}, out: &Result{}, sources: map[string]*Shared{}, team: p.Team, budgets: f.budgets}
+	f.renderer = &renderer{p: p, t: f.target, in: &Input{}, out: &Result{}, sources: map[string]*flux.Shared{}, team: p.Team, budgets: f.budgets}
 	_ = f.readConfigMaps() // what cannot be read makes expressions fail, which is said there
 	named, all := map[string]bool{}, len(overlays) == 0
 	for _, i := range overlays {
@@ -314,7 +315,7 @@ func (f *finder) references(path string, body map[string]any) {
 
 // sourcesOf looks at the sources and the chart of an add-on.
 func (f *finder) sourcesOf(a *compile.Addon, path string, body map[string]any) {
-	var repository *Shared
+	var repository *flux.Shared
 	name, _, _ := unstructured.NestedString(body, "chart", "spec", "sourceRef", "name")
 	for _, ref := range fluxspec.AllReferences(a.Kind, body) {
 		if s, ours := f.p.Own(ref); ours {
@@ -376,7 +377,7 @@ func (f *finder) add(one Float) {
 }
 
 // ownSource looks at one of the set's own sources.
-func (f *finder) ownSource(path, name string, s *Shared) {
+func (f *finder) ownSource(path, name string, s *flux.Shared) {
 	if include, _, _ := unstructured.NestedSlice(s.Object.Object, "spec", "include"); len(include) > 0 {
 		f.say(path, "%s %s, which includes others", s.Object.GetKind(), name)
 	}

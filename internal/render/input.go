@@ -11,6 +11,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/render/document"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
@@ -78,7 +79,7 @@ type Kept struct {
 // Result is what a set renders to for a cluster.
 type Result struct {
 	// Objects in the order of the set's add-ons, not yet linked (see Link).
-	Objects []Object
+	Objects []flux.Object
 	// Excluded maps each add-on that this cluster does not get to the reason.
 	Excluded map[string]string
 	// Failed maps each add-on that cannot be rendered to its errors. What runs of it stays.

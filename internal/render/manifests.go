@@ -18,6 +18,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/nearest"
 	"github.com/chandler-hub/chandler/internal/render/document"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -118,7 +119,7 @@ const chartArchive = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 // chartRepository returns the source of the hub's own chart. Flux asks for the chart by its digest, and refuses any other bytes: add-ons
 // and the rights of Teams are installed with it as an administrator, and the network between is not the hub's. The hub updates the
 // address in place, which is not part of what a cluster gets; another digest is another source.
-func (r *renderer) chartRepository() (Shared, error) {
+func (r *renderer) chartRepository() (flux.Shared, error) {
 	host, insecure := strings.CutPrefix(r.t.Chart.URL, "http://")
 	spec := map[string]any{
 		"url":           "oci://" + strings.TrimSuffix(strings.TrimPrefix(host, "https://"), "/") + "/" + r.t.Chart.Name,
@@ -134,6 +135,6 @@ func (r *renderer) chartRepository() (Shared, error) {
 	u.SetNamespace(r.t.Namespace)
 	u.SetName(identity.ChartRepository(r.t.HubID, r.t.Chart.Digest))
 	u.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "chandler", hubv1.SourceLabel: r.t.HubID})
-	hash, err := stamp(u)
-	return Shared{Object: u, Hash: hash, InPlace: true}, err
+	hash, err := flux.Stamp(u)
+	return flux.Shared{Object: u, Hash: hash, InPlace: true}, err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
@@ -55,7 +56,7 @@ func (r *renderer) dress() {
 }
 
 // addonOf returns the add-on of the set that an object is of: that with the definitions of an add-on of manifests has another name.
-func addonOf(o *Object) string {
+func addonOf(o *flux.Object) string {
 	if o.Form == fluxspec.ManifestsKind {
 		return strings.TrimSuffix(o.Addon, compile.CRDSuffix)
 	}
@@ -124,7 +125,7 @@ func (r *renderer) omit(addon, path, why string) {
 }
 
 // wear puts labels and annotations on an object; the later ones win. The hub's own stay: a set may not write their keys.
-func (r *renderer) wear(o *Object, all ...*hubv1.OwnMetadata) {
+func (r *renderer) wear(o *flux.Object, all ...*hubv1.OwnMetadata) {
 	labels, annotations := o.Object.GetLabels(), o.Object.GetAnnotations()
 	for _, own := range all {
 		if own != nil {
@@ -132,14 +133,11 @@ func (r *renderer) wear(o *Object, all ...*hubv1.OwnMetadata) {
 			o.Object.SetAnnotations(with(o.Object.GetAnnotations(), own.Annotations))
 		}
 	}
-	hash, err := digest(o.Object)
-	if err != nil {
+	if err := o.Seal(); err != nil {
 		o.Object.SetLabels(labels)
 		o.Object.SetAnnotations(annotations)
 		r.omit(addonOf(o), "metadata", err.Error())
-		return
 	}
-	o.bodyHash = hash
 }
 
 func with(there, more map[string]string) map[string]string {

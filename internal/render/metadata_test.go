@@ -17,6 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/metakey"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
@@ -162,16 +163,16 @@ func render1(t *testing.T, p *compile.Program, in *render.Input) *render.Result 
 	return result
 }
 
-func find(t *testing.T, r *render.Result, addon string) *render.Object {
+func find(t *testing.T, r *render.Result, addon string) *flux.Object {
 	t.Helper()
-	i := slices.IndexFunc(r.Objects, func(o render.Object) bool { return o.Addon == addon })
+	i := slices.IndexFunc(r.Objects, func(o flux.Object) bool { return o.Addon == addon })
 	if i < 0 {
 		t.Fatalf("there is no %s", addon)
 	}
 	return &r.Objects[i]
 }
 
-func hash(o *render.Object) string {
+func hash(o *flux.Object) string {
 	o.Link(nil, nil)
 	return o.Manifest().GetAnnotations()[hubv1.HashAnnotation]
 }

@@ -4,35 +4,22 @@ package render
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/shard"
 )
 
-// GroupVersionKind returns the full kind of a Flux object.
-func GroupVersionKind(kind string) schema.GroupVersionKind {
-	if kind == fluxspec.HelmReleaseKind {
-		return helmv2.GroupVersion.WithKind(kind)
-	}
-	return kustomizev1.GroupVersion.WithKind(kind)
-}
-
 // objects makes the Flux objects of an add-on from its body. The body is the add-on's own copy by now.
-func (r *renderer) objects(a *compile.Addon, body map[string]any, used []Shared) ([]Object, error) {
+func (r *renderer) objects(a *compile.Addon, body map[string]any, used []flux.Shared) ([]flux.Object, error) {
 	if a.Kind != fluxspec.ManifestsKind {
 		body, copies, err := r.copies(a, body)
 		if err != nil || len(r.out.Missing) > 0 {
@@ -44,7 +31,7 @@ func (r *renderer) objects(a *compile.Addon, body map[string]any, used []Shared)
 		}
 		o.Copies = copies
 		o.Shared = append(used, o.Shared...)
-		return []Object{*o}, nil
+		return []flux.Object{*o}, nil
 	}
 	releases, spec, copies, err := r.manifests(a, body)
 	if err != nil || len(r.out.Missing) > 0 {
@@ -54,7 +41,7 @@ func (r *renderer) objects(a *compile.Addon, body map[string]any, used []Shared)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Object, 0, len(releases))
+	out := make([]flux.Object, 0, len(releases))
 	for _, rel := range releases {
 		one := maps.Clone(spec)
 		values := maps.Clone(spec["values"].(map[string]any))
@@ -70,14 +57,14 @@ func (r *renderer) objects(a *compile.Addon, body map[string]any, used []Shared)
 		o.Chart = r.t.Chart.Name
 		o.Copies = copies
 		o.Once = body["strategy"] == fluxspec.StrategyApplyOnce
-		o.Shared = append([]Shared{repository}, o.Shared...)
+		o.Shared = append([]flux.Shared{repository}, o.Shared...)
 		out = append(out, *o)
 	}
 	return out, nil
 }
 
-func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*Object, error) {
-	out := &Object{Addon: rel.name, Kind: fluxKind(a.Kind), Form: a.Kind, DependsOn: rel.dependsOn, MovedFrom: rel.movedFrom,
+func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*flux.Object, error) {
+	out := &flux.Object{Addon: rel.name, Kind: fluxKind(a.Kind), Form: a.Kind, DependsOn: rel.dependsOn, MovedFrom: rel.movedFrom,
 		DefaultRelease: true}
 	if out.Kind == fluxspec.HelmReleaseKind {
 		if err := r.keepRelease(out, spec); err != nil {
@@ -111,15 +98,13 @@ func (r *renderer) object(a *compile.Addon, rel release, spec map[string]any) (*
 	}
 	spec["kubeConfig"] = r.kubeConfig()
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-	u.SetGroupVersionKind(GroupVersionKind(out.Kind))
+	u.SetGroupVersionKind(flux.GroupVersionKind(out.Kind))
 	u.SetNamespace(r.t.Namespace)
 	u.SetName(identity.FluxObject(r.t.HubID, r.t.Registration, rel.name))
 	u.SetLabels(Labels(r.t, rel.name))
 	u.SetAnnotations(r.annotations(a, out))
 	out.Object, out.Namespace, out.Name = u, u.GetNamespace(), u.GetName()
-	var err error
-	out.bodyHash, err = digest(u)
-	return out, err
+	return out, out.Seal()
 }
 
 // kubeConfig returns the reference to the kubeconfig copy.
@@ -128,7 +113,7 @@ func (r *renderer) kubeConfig() map[string]any {
 	if r.in.Identity != "" {
 		return map[string]any{"configMapRef": map[string]any{"name": name}}
 	}
-	return map[string]any{"secretRef": map[string]any{"name": name, "key": KubeconfigKey}}
+	return map[string]any{"secretRef": map[string]any{"name": name, "key": flux.KubeconfigKey}}
 }
 
 // impersonate sets the ServiceAccount that Flux impersonates on the cluster, and adds a placeholder ServiceAccount of that name
@@ -138,7 +123,7 @@ func (r *renderer) kubeConfig() map[string]any {
 //
 // A team's add-ons come with a token of the Team's ServiceAccount, which may not impersonate. The cluster's own
 // ServiceAccount is for those who come with its kubeconfig.
-func (r *renderer) impersonate(out *Object, spec map[string]any) error {
+func (r *renderer) impersonate(out *flux.Object, spec map[string]any) error {
 	name, _ := spec["serviceAccountName"].(string)
 	if _, said := spec["serviceAccountName"]; !said && r.in.ServiceAccount != "" && r.team == nil {
 		name = r.in.ServiceAccount
@@ -147,25 +132,14 @@ func (r *renderer) impersonate(out *Object, spec map[string]any) error {
 	if name == "" {
 		return nil
 	}
-	account, err := PlaceholderServiceAccount(r.t.HubID, r.t.Namespace, name)
+	account, err := flux.PlaceholderServiceAccount(r.t.HubID, r.t.Namespace, name)
 	out.Shared = append(out.Shared, account)
 	return err
 }
 
-// PlaceholderServiceAccount returns what stands, on the management cluster, for a ServiceAccount that Flux impersonates on a cluster.
-func PlaceholderServiceAccount(hubID, namespace, name string) (Shared, error) {
-	u := &unstructured.Unstructured{Object: map[string]any{"automountServiceAccountToken": false}}
-	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
-	u.SetNamespace(namespace)
-	u.SetName(name)
-	u.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "chandler", hubv1.SourceLabel: hubID})
-	hash, err := stamp(u)
-	return Shared{Object: u, Hash: hash, Yields: true}, err
-}
-
 // keepRelease writes the release that the add-on goes on with into the body, unless the body says otherwise. If any
 // of these fields changed, Flux would uninstall the release and install it again.
-func (r *renderer) keepRelease(out *Object, spec map[string]any) error {
+func (r *renderer) keepRelease(out *flux.Object, spec map[string]any) error {
 	kept, ok := r.in.Releases[out.Addon]
 	if !ok {
 		return nil
@@ -200,9 +174,6 @@ func identityOf(spec map[string]any) hubv1.HelmReleaseIdentity {
 	return hubv1.HelmReleaseIdentity{Name: text("releaseName"), Namespace: text("targetNamespace"), StorageNamespace: text("storageNamespace")}
 }
 
-// KubeconfigKey is the key of a kubeconfig copy: the first key that Flux looks for (fluxcd/pkg/runtime/client).
-const KubeconfigKey = "value"
-
 // Labels returns the labels of the Flux object of an add-on. An Object has them only in its body: a hub keeps tens of
 // thousands of Objects without bodies, and labels would double their size.
 func Labels(t Target, addon string) map[string]string {
@@ -220,7 +191,7 @@ func Labels(t Target, addon string) map[string]string {
 	return out
 }
 
-func (r *renderer) annotations(a *compile.Addon, o *Object) map[string]string {
+func (r *renderer) annotations(a *compile.Addon, o *flux.Object) map[string]string {
 	out := map[string]string{
 		hubv1.RegistrationAnnotation: r.t.Registration.String(),
 		hubv1.DeliveryAnnotation:     r.t.Delivery,
@@ -232,52 +203,10 @@ func (r *renderer) annotations(a *compile.Addon, o *Object) map[string]string {
 		out[hubv1.ClusterUIDAnnotation] = uid
 	}
 	if o.Kind == fluxspec.HelmReleaseKind && !o.DefaultRelease {
-		out[hubv1.ReleaseAnnotation] = FormatRelease(o.Release)
+		out[hubv1.ReleaseAnnotation] = flux.FormatRelease(o.Release)
 	}
 	if a.Orphan {
 		out[hubv1.DeletionPolicyAnnotation] = string(hubv1.DeletionPolicyOrphan)
 	}
 	return out
-}
-
-// FormatRelease formats a release for an annotation. ParseRelease parses it.
-func FormatRelease(id hubv1.HelmReleaseIdentity) string {
-	return id.Name + "," + id.Namespace + "," + id.StorageNamespace
-}
-
-// ParseRelease parses what FormatRelease wrote. It returns false for any other text.
-func ParseRelease(s string) (hubv1.HelmReleaseIdentity, bool) {
-	parts := strings.Split(s, ",")
-	if len(parts) != 3 {
-		return hubv1.HelmReleaseIdentity{}, false
-	}
-	return hubv1.HelmReleaseIdentity{Name: parts[0], Namespace: parts[1], StorageNamespace: parts[2]}, true
-}
-
-// digest returns the hash of an object.
-func digest(u *unstructured.Unstructured) (string, error) {
-	raw, err := json.Marshal(u.Object)
-	if err != nil {
-		return "", fmt.Errorf("hash the object: %w", err)
-	}
-	if len(raw) > fluxspec.MaxObject {
-		return "", fmt.Errorf("the generated object has %d bytes, and %d are the most; move what is large into a source or a ConfigMap", len(raw),
-			fluxspec.MaxObject)
-	}
-	return identity.Hash(16, string(raw)), nil
-}
-
-// stamp writes the hash of u into its annotations and returns it.
-func stamp(u *unstructured.Unstructured) (string, error) {
-	hash, err := digest(u)
-	if err != nil {
-		return "", err
-	}
-	a := u.GetAnnotations()
-	if a == nil {
-		a = map[string]string{}
-	}
-	a[hubv1.HashAnnotation] = hash
-	u.SetAnnotations(a)
-	return hash, nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 const chartBody = "{chart: {spec: {chart: podinfo, version: 6.x, sourceRef: {kind: HelmRepository, name: podinfo}}}}"
@@ -41,11 +42,11 @@ func rendered(t *testing.T, p *compile.Program, to render.Target) *render.Result
 	}
 	// As assembly would, with the add-ons of one set alone.
 	for i := range r.Objects {
-		var before []render.Dependency
+		var before []flux.Dependency
 		for _, ref := range r.Objects[i].DependsOn {
 			for _, other := range r.Objects {
 				if other.Addon == ref.Name {
-					before = append(before, render.Dependency{Addon: ref.Name, Namespace: other.Namespace, Name: other.Name})
+					before = append(before, flux.Dependency{Addon: ref.Name, Namespace: other.Namespace, Name: other.Name})
 				}
 			}
 		}
@@ -54,7 +55,7 @@ func rendered(t *testing.T, p *compile.Program, to render.Target) *render.Result
 	return r
 }
 
-func chartOf(t *testing.T, body string, to render.Target) render.Shared {
+func chartOf(t *testing.T, body string, to render.Target) flux.Shared {
 	t.Helper()
 	shared := rendered(t, addonsOf(t, "[{name: web, helmRelease: "+body+"}]"), to).Objects[0].Shared
 	if len(shared) != 1 {

@@ -9,14 +9,13 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
-	"github.com/chandler-hub/chandler/internal/merge"
 	"github.com/chandler-hub/chandler/internal/render/document"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/render/layers"
 	"github.com/chandler-hub/chandler/internal/render/variables"
 )
@@ -28,56 +27,9 @@ const Epoch = 4
 // Errors are the problems of a set, or of an add-on, on one cluster.
 type Errors = compile.Errors
 
-// Object is the Flux object of one add-on.
-type Object struct {
-	Addon string
-	Kind  string
-	// Form is the kind of the add-on's body.
-	Form string
-	// DependsOn names the add-ons that must come before it.
-	DependsOn []hubv1.AddonReference
-	// Release is set for a HelmRelease.
-	Release hubv1.HelmReleaseIdentity
-	// DefaultRelease is true if Release follows from the add-on's name and body, so that it need not be stored. It
-	// is also true for a Kustomization, which has no release.
-	DefaultRelease bool
-	// Chart is the name of the chart, if Flux would reinstall a release that runs another chart; empty if it would
-	// upgrade the release in place.
-	Chart string
-	// TargetNamespace is where a Kustomization puts objects without a namespace. NamePrefix and NameSuffix are what
-	// it adds to names.
-	TargetNamespace, NamePrefix, NameSuffix string
-	// Path is the folder that a Kustomization applies.
-	Path string
-	// Once is true if the objects are applied once and then left alone.
-	Once bool
-	// MovedFrom and Adopt name what it takes over.
-	MovedFrom []hubv1.MovedAddon
-	Adopt     *Adopt
-	// Namespace and Name of the Flux object.
-	Namespace, Name string
-	// Object is the Flux object before it is linked: only the fields that the hub owns. Nil in a Skeleton.
-	Object *unstructured.Unstructured
-	// Hash covers everything that is applied. It is set once the object is linked.
-	Hash string
-	// Shared are the objects that it refers to and that clusters share, sources before charts.
-	Shared []Shared
-	// Copies are the hub's copies of what lies beside the cluster that it refers to.
-	Copies []document.Copy
-	// Trace records who set each field of the add-on's body. Only with Explain.
-	Trace *merge.Trace
-
-	bodyHash     string
-	dependencies []Dependency
-	sets         []string
-}
-
-// Adopt names a Flux object that a user wrote by hand.
-type Adopt struct{ Kind, Namespace, Name string }
-
 // Render renders a program for a target. An error holds the whole delivery as it is.
 func Render(p *compile.Program, t Target, in *Input) (*Result, error) {
-	r := renderer{p: p, t: t, in: in, out: &Result{Excluded: map[string]string{}, Failed: map[string]Errors{}}, sources: map[string]*Shared{},
+	r := renderer{p: p, t: t, in: in, out: &Result{Excluded: map[string]string{}, Failed: map[string]Errors{}}, sources: map[string]*flux.Shared{},
 		team: p.TeamOn(in.Cluster)}
 	if err := r.prepare(); err != nil || len(r.out.Missing) > 0 {
 		return r.out, err
@@ -131,7 +83,7 @@ type renderer struct {
 	overlays         []*compile.Overlay
 	// overrides are the indices in Input.Overrides of the overrides that have not ended.
 	overrides []int
-	sources   map[string]*Shared // those that have been evaluated: no variable of the cluster has a say in them
+	sources   map[string]*flux.Shared // those that have been evaluated: no variable of the cluster has a say in them
 	// referred are the documents of Result.Refs: a set may refer to thousands.
 	referred map[document.Ref]bool
 	// plain are the set's own labels and annotations that hold no expression; nil until they are needed.
@@ -153,7 +105,7 @@ func (r *renderer) author() compile.Author {
 // the other forever.
 func (r *renderer) releasesOnce() {
 	seen := map[compile.Release]string{}
-	r.out.Objects = slices.DeleteFunc(r.out.Objects, func(o Object) bool {
+	r.out.Objects = slices.DeleteFunc(r.out.Objects, func(o flux.Object) bool {
 		release := compile.Release{Namespace: o.Release.StorageNamespace, Name: o.Release.Name}
 		if release.Name == "" {
 			return false
@@ -174,7 +126,7 @@ func (r *renderer) explainVariables() {
 
 // made is the result of one attempt to render an add-on.
 type made struct {
-	objects []Object
+	objects []flux.Object
 	// excluded says why the cluster does not get the add-on; empty if it does.
 	excluded string
 	// unknown are the values in the objects that rest on unknown facts.
@@ -265,11 +217,11 @@ func (r *renderer) evaluate(a *compile.Addon, l layers.Merged) (body map[string]
 	return body, l.Changed || e.Evaluated(), errs
 }
 
-func (r *renderer) adopt(a *compile.Addon) (*Adopt, Errors) {
+func (r *renderer) adopt(a *compile.Addon) (*flux.Adopt, Errors) {
 	if a.Adopt == nil {
 		return nil, nil
 	}
-	out := &Adopt{Kind: fluxKind(a.Kind), Namespace: r.t.Namespace}
+	out := &flux.Adopt{Kind: fluxKind(a.Kind), Namespace: r.t.Namespace}
 	for _, f := range []struct {
 		path, text string
 		to         *string

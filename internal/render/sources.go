@@ -16,24 +16,14 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/pin"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
-// Shared is a HelmChart, source or ServiceAccount. All clusters for which it is rendered the same share it.
-type Shared struct {
-	Object *unstructured.Unstructured
-	// Hash covers everything that is applied. The hub updates its object if that has another one.
-	Hash string
-	// InPlace is true if its name does not depend on its content.
-	InPlace bool
-	// Yields is true if an object of that name that the hub has not made serves as well, and stays as it is.
-	Yields bool
-}
-
 // ownSources replaces references to the set's own sources by the names of the objects that they are rendered to. It
 // refuses any other reference if the set's Team says anything about sources.
-func (r *renderer) ownSources(a *compile.Addon, body map[string]any) ([]Shared, Errors) {
-	var used []Shared
+func (r *renderer) ownSources(a *compile.Addon, body map[string]any) ([]flux.Shared, Errors) {
+	var used []flux.Shared
 	for _, ref := range fluxspec.AllReferences(a.Kind, body) {
 		s, ok := r.p.Own(ref)
 		if !ok && r.team.RestrictsSources() {
@@ -58,7 +48,7 @@ func (r *renderer) ownSources(a *compile.Addon, body map[string]any) ([]Shared, 
 	return used, nil
 }
 
-func (r *renderer) source(a *compile.Addon, s compile.Source) (*Shared, Errors) {
+func (r *renderer) source(a *compile.Addon, s compile.Source) (*flux.Shared, Errors) {
 	if there := r.sources[s.Name]; there != nil {
 		r.marks = append(r.marks, r.sourceMarks[s.Name]...)
 		return there, nil
@@ -87,7 +77,7 @@ func (r *renderer) source(a *compile.Addon, s compile.Source) (*Shared, Errors) 
 		hubv1.SourceLabel:              r.t.HubID,
 		hubv1.AddonSetLabel:            identity.LabelValue(r.t.Set),
 	})
-	hash, err := stamp(u)
+	hash, err := flux.Stamp(u)
 	if err != nil {
 		return nil, Errors{{Addon: a.Name, Path: path, Message: err.Error()}}
 	}
@@ -98,7 +88,7 @@ func (r *renderer) source(a *compile.Addon, s compile.Source) (*Shared, Errors) 
 	if hash, err = r.dressSource(u, hash); err != nil {
 		return nil, Errors{{Addon: a.Name, Path: path, Message: err.Error()}}
 	}
-	shared := &Shared{Object: u, Hash: hash}
+	shared := &flux.Shared{Object: u, Hash: hash}
 	r.sources[s.Name] = shared
 	return shared, nil
 }
@@ -110,7 +100,7 @@ func (r *renderer) pin(u *unstructured.Unstructured, hash string, name func(hash
 		return hash, nil
 	}
 	u.Object["spec"] = pin.Spec(u.GetKind(), u.Object["spec"].(map[string]any), to)
-	hash, err := stamp(u)
+	hash, err := flux.Stamp(u)
 	if err == nil {
 		u.SetName(name(hash))
 	}
@@ -122,7 +112,7 @@ func sourceKind(kind string) schema.GroupVersionKind { return sourcev1.GroupVers
 // shareChart replaces the chart template of a HelmRelease by a reference to a HelmChart. All clusters with the same
 // template share that HelmChart, so that 5,000 clusters cost source-controller what one cluster costs. interval is how often Flux looks for
 // a new version, if the template does not say.
-func (r *renderer) shareChart(spec map[string]any, interval any) (*Shared, error) {
+func (r *renderer) shareChart(spec map[string]any, interval any) (*flux.Shared, error) {
 	template, ok := spec["chart"].(map[string]any)
 	if !ok {
 		return nil, nil
@@ -155,7 +145,7 @@ func (r *renderer) shareChart(spec map[string]any, interval any) (*Shared, error
 	chartLabels[hubv1.ChartLabel] = r.t.HubID
 	u.SetLabels(chartLabels)
 	u.SetAnnotations(chartAnnotations)
-	hash, err := stamp(u)
+	hash, err := flux.Stamp(u)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +155,7 @@ func (r *renderer) shareChart(spec map[string]any, interval any) (*Shared, error
 		return nil, err
 	}
 	spec["chartRef"] = map[string]any{"kind": sourcev1.HelmChartKind, "name": u.GetName(), "namespace": namespace}
-	return &Shared{Object: u, Hash: hash}, nil
+	return &flux.Shared{Object: u, Hash: hash}, nil
 }
 
 // chartInterval returns the interval of an add-on, which is that of its chart too, as the set says it. What the cluster's owner makes of it

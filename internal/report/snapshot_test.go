@@ -14,6 +14,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/report"
 )
 
@@ -68,6 +69,6 @@ func deliveryOf(before ...hubv1.AddonStatus) *report.Delivery {
 func stepOf(verb plan.Verb, out report.Outcome) report.Step {
 	return report.Step{
 		Step: plan.Step{Key: addonKey, Addon: "a", Verb: verb, Reason: "why"}, By: ours, Outcome: out,
-		Wanted: &assembly.Wanted{Object: render.Object{Addon: "a", Kind: addonKey.Kind, Namespace: addonKey.Namespace, Name: addonKey.Name, Hash: "h"}},
+		Wanted: &assembly.Wanted{Object: flux.Object{Addon: "a", Kind: addonKey.Kind, Namespace: addonKey.Namespace, Name: addonKey.Name, Hash: "h"}},
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/index"
 	"github.com/chandler-hub/chandler/internal/apply"
 	"github.com/chandler-hub/chandler/internal/identity"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/status"
 	"github.com/chandler-hub/chandler/internal/workloadidentity"
 )
@@ -177,7 +177,7 @@ func (r *Keeper) kubeconfigContent(ctx context.Context, c *Cluster, namespace st
 	}
 	return map[string]any{
 		"type": string(corev1.SecretTypeOpaque),
-		"data": map[string]any{render.KubeconfigKey: base64.StdEncoding.EncodeToString(config.Minimal())},
+		"data": map[string]any{flux.KubeconfigKey: base64.StdEncoding.EncodeToString(config.Minimal())},
 	}, nil
 }
 

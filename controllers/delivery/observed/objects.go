@@ -23,7 +23,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxstate"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/plan"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 func (r *Reader) gatherObjects(ctx context.Context, c *Cluster) error {
@@ -94,7 +94,7 @@ func (r *Reader) observe(c *Cluster, obj client.Object, kind string) *Object {
 	_, annotated := a[hubv1.SuspendedAnnotation]
 	o.Held = annotated && o.Suspended // there is nothing to resume otherwise, whatever wrote that
 	o.Replaced = c.Replaced(a[hubv1.ClusterUIDAnnotation])
-	o.DependsOn = render.ParseDependsOn(a[hubv1.DependsOnAnnotation])
+	o.DependsOn = flux.ParseDependsOn(a[hubv1.DependsOnAnnotation])
 	if d := c.delivery(k.Namespace, o.Delivery); d != nil {
 		if s := d.Addon(o.Addon); s != nil && s.Object == k.Name && s.Kind == kind {
 			o.Applied = s.AppliedGeneration

@@ -15,7 +15,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/memory"
 	"github.com/chandler-hub/chandler/internal/provenance"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // A namespace that was a platform namespace may still deliver to clusters that its sets do not reach any more. Its
@@ -98,6 +98,6 @@ func (r *Reader) lookInto(ctx context.Context, c *Cluster, namespace string) (lo
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(there), copied); err != nil {
 		return look{}, client.IgnoreNotFound(err)
 	}
-	config, err := kubeconfig.Parse(copied.Data[render.KubeconfigKey], r.Config.RulesFor(c.Registration))
+	config, err := kubeconfig.Parse(copied.Data[flux.KubeconfigKey], r.Config.RulesFor(c.Registration))
 	return look{copied.UID, copied.ResourceVersion, fingerprint, err == nil && config.Fingerprint() == fingerprint}, nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/hubconfig"
 	"github.com/chandler-hub/chandler/internal/identity"
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 var testCluster = types.NamespacedName{Namespace: "fleet", Name: "one"}
@@ -56,7 +56,7 @@ func registered(t *testing.T) *hubv1.ClusterRegistration {
 func TestLookInto(t *testing.T) {
 	reg := registered(t)
 	copied := func(token string, change func(*corev1.Secret)) *corev1.Secret {
-		s := &corev1.Secret{Data: map[string][]byte{render.KubeconfigKey: testKubeconfig(token)}, ObjectMeta: metav1.ObjectMeta{
+		s := &corev1.Secret{Data: map[string][]byte{flux.KubeconfigKey: testKubeconfig(token)}, ObjectMeta: metav1.ObjectMeta{
 			Namespace: "was", Name: identity.KubeconfigCopy("hub", testCluster), Labels: map[string]string{hubv1.ClusterKeyLabel: identity.ClusterKey("hub", testCluster)},
 			Annotations: map[string]string{hubv1.FingerprintAnnotation: reg.Status.Credential.Fingerprint},
 		}}

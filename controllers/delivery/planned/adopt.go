@@ -25,6 +25,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/kubeconfig"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // adoptions returns the hand-written objects that add-ons take over. Each one that exists is planned for as if it
@@ -72,7 +73,7 @@ func (r *Planner) adoptions(ctx context.Context, c *Cluster, d *Delivery, result
 }
 
 // byHand returns what is planned with of a hand-written object that an add-on takes over.
-func (r *Planner) byHand(d *Delivery, by *render.Object, there client.Object) *observed.Object {
+func (r *Planner) byHand(d *Delivery, by *flux.Object, there client.Object) *observed.Object {
 	state := fluxstate.Of(there)
 	out := &observed.Object{
 		State: state, UID: there.GetUID(), Version: there.GetResourceVersion(), Adopter: d.Namespace,
@@ -98,7 +99,7 @@ func (r *Planner) byHand(d *Delivery, by *render.Object, there client.Object) *o
 
 // handWritten returns the object that an add-on adopts, and nil if it does not exist. It must be for this cluster. If
 // the hub took over another cluster's object, that cluster would lose its add-on, and this one would seem to have it.
-func (r *Planner) handWritten(ctx context.Context, c *Cluster, o *render.Object) (client.Object, error) {
+func (r *Planner) handWritten(ctx context.Context, c *Cluster, o *flux.Object) (client.Object, error) {
 	obj := observed.NewObject(plan.Key{Kind: o.Kind})
 	name := types.NamespacedName{Namespace: o.Adopt.Namespace, Name: o.Adopt.Name}
 	if !assembly.Adopts(o) || c.Registration.Status.Credential == nil { // nothing is made before the cluster has answered
@@ -146,7 +147,7 @@ func (r *Planner) handWritten(ctx context.Context, c *Cluster, o *render.Object)
 // refuseRelease returns why an add-on may not go on with the Helm release that a hand-written HelmRelease asks for; "" if it
 // may. Its author chooses the release, and may not choose one that the hub delivers already: its own add-on
 // would lose it to another chart. A tenant's add-on keeps none from the platform, which wins anyway.
-func (r *Planner) refuseRelease(c *Cluster, o *render.Object, obj client.Object) string {
+func (r *Planner) refuseRelease(c *Cluster, o *flux.Object, obj client.Object) string {
 	if as := index.InstalledAs(obj); as != (hubv1.HelmReleaseIdentity{}) { // which would be left behind, and no status would say so
 		return fmt.Sprintf("asks for another Helm release than Flux still has installed for it, %q in namespace %q: it is taken over when "+
 			"Flux has moved that", as.Name, as.Namespace)
@@ -178,7 +179,7 @@ func refuseSuspended(obj client.Object) string {
 // it may. If the Kustomization has changed since Flux applied it, it may have had another folder before. When Flux applies the new
 // folder, it prunes what only the former one has, and nothing else would prune that. A Kustomization that the hub has suspended or that
 // is being deleted is not refused: its generation has changed by that alone, so it does not show whether the folder has.
-func refuseUnapplied(by *render.Object, obj client.Object) string {
+func refuseUnapplied(by *flux.Object, obj client.Object) string {
 	k, ok := obj.(*kustomizev1.Kustomization)
 	if !ok || by.Namespace == obj.GetNamespace() || k.Spec.Suspend || k.DeletionTimestamp != nil || k.Status.Inventory == nil ||
 		len(k.Status.Inventory.Entries) == 0 || observed.SaysSucceeded(k) >= k.Generation {
@@ -189,5 +190,5 @@ func refuseUnapplied(by *render.Object, obj client.Object) string {
 
 // adopting returns whether an add-on is still to take over what it adopts.
 func (c *Cluster) adopting(d *Delivery, result *render.Result) bool {
-	return slices.ContainsFunc(result.Objects, func(o render.Object) bool { return o.Adopt != nil && !c.Lives(d.Delivery, o.Addon) })
+	return slices.ContainsFunc(result.Objects, func(o flux.Object) bool { return o.Adopt != nil && !c.Lives(d.Delivery, o.Addon) })
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/chandler-hub/chandler/internal/memory"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // Memory holds which deliveries of a cluster were looked at last, and the result of each, without the bodies: most events change nothing
@@ -53,7 +54,7 @@ func (m *Memory) get(cluster, delivery types.NamespacedName, fingerprint string,
 
 func (m *Memory) put(cluster, delivery types.NamespacedName, fingerprint string, result *render.Result, versions []string) {
 	slim := *result
-	slim.Objects = make([]render.Object, len(result.Objects))
+	slim.Objects = make([]flux.Object, len(result.Objects))
 	for i := range result.Objects {
 		slim.Objects[i] = result.Objects[i].Skeleton()
 	}

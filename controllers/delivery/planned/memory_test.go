@@ -15,6 +15,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
@@ -27,7 +28,7 @@ func TestMemory(t *testing.T) {
 	if m.get(cluster, of, "a", now) != nil {
 		t.Fatal("it remembers what never was")
 	}
-	result := &render.Result{Objects: []render.Object{{Addon: "x", Trace: nil}}, Until: now.Add(time.Minute)}
+	result := &render.Result{Objects: []flux.Object{{Addon: "x", Trace: nil}}, Until: now.Add(time.Minute)}
 	m.put(cluster, of, "a", result, []string{"7"})
 	got := m.get(cluster, of, "a", now)
 	if got == nil || got.Objects[0].Addon != "x" || got.versions[0] != "7" {

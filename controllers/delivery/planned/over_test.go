@@ -12,6 +12,7 @@ import (
 	"github.com/chandler-hub/chandler/controllers/delivery/observed"
 	"github.com/chandler-hub/chandler/internal/plan"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/status"
 )
 
@@ -32,7 +33,7 @@ func TestOver(t *testing.T) {
 		"the cluster goes":         {stays: true, unregistered: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &Delivery{Delivery: &observed.Delivery{AddonDelivery: &hubv1.AddonDelivery{}, Set: &hubv1.AddonSet{}}, Result: &render.Result{Objects: []render.Object{{Addon: "a", Kind: "HelmRelease", Namespace: "ns", Name: "one-a",
+			d := &Delivery{Delivery: &observed.Delivery{AddonDelivery: &hubv1.AddonDelivery{}, Set: &hubv1.AddonSet{}}, Result: &render.Result{Objects: []flux.Object{{Addon: "a", Kind: "HelmRelease", Namespace: "ns", Name: "one-a",
 				MovedFrom: []hubv1.MovedAddon{{AddonSet: "giver", Namespace: "from", Name: "old"}}}}}}
 			d.Name, d.Namespace, d.Status.Addons, d.Selected = "d", "ns", tc.addons, true
 			d.Before = d.AddonDelivery

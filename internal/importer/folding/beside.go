@@ -12,8 +12,8 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
-	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/render/document"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 )
 
 // An object in the namespace of its cluster may read values there. A set of the platform reads them with from: Cluster, when
@@ -77,7 +77,7 @@ func (s *set) document(ref document.Ref) document.Document {
 }
 
 // original returns a rendered object as it reads without the hub's copies.
-func original(o *render.Object) *unstructured.Unstructured {
+func original(o *flux.Object) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(o.Object.Object)}
 	spec, _ := u.Object["spec"].(map[string]any)
 	_, entries := fluxspec.Documents(o.Kind, spec)

@@ -20,6 +20,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/render/document"
+	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/valid"
 )
 
@@ -117,12 +118,12 @@ func (g *group) differs(m *member, result *render.Result, notHere bool) string {
 	if errs := result.Failed[g.name]; len(errs) > 0 {
 		return "as an add-on it cannot be rendered: " + errs.Error()
 	}
-	i := slices.IndexFunc(result.Objects, func(o render.Object) bool { return o.Addon == g.name })
+	i := slices.IndexFunc(result.Objects, func(o flux.Object) bool { return o.Addon == g.name })
 	if i < 0 {
 		return "as an add-on it would not be delivered: " + result.Excluded[g.name]
 	}
 	o := &result.Objects[i]
-	want := &render.Adopt{Kind: m.GetKind(), Namespace: m.GetNamespace(), Name: m.GetName()}
+	want := &flux.Adopt{Kind: m.GetKind(), Namespace: m.GetNamespace(), Name: m.GetName()}
 	if notHere {
 		want = nil
 	}
@@ -144,7 +145,7 @@ func (g *group) differs(m *member, result *render.Result, notHere bool) string {
 }
 
 // chartOf returns the HelmChart that was made of the chart template of an object; nil if it has none.
-func chartOf(m *member, o *render.Object) *unstructured.Unstructured {
+func chartOf(m *member, o *flux.Object) *unstructured.Unstructured {
 	if m.GetKind() != fluxspec.HelmReleaseKind || m.body["chart"] == nil {
 		return nil
 	}

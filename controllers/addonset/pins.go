@@ -31,6 +31,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/pin"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/render/document"
+	"github.com/chandler-hub/chandler/internal/render/floating"
 	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/rollout"
 	"github.com/chandler-hub/chandler/internal/status"
@@ -179,7 +180,7 @@ func (r *Reconciler) upstream(ctx context.Context, set *hubv1.AddonSet, p *compi
 	if err != nil {
 		return nil, err
 	}
-	found := r.surveys.of(set, p, render.ChoicesOf(p, clusters), maps, r.Config.HubID)
+	found := r.surveys.of(set, p, floating.ChoicesOf(p, clusters), maps, r.Config.HubID)
 	for i := range found.Loose {
 		u.say(found.Loose[i].Text)
 	}
@@ -290,7 +291,7 @@ func (r *Reconciler) configMaps(ctx context.Context, set *hubv1.AddonSet, p *com
 }
 
 // read has Flux read what a source follows, and returns what it has found.
-func (r *Reconciler) read(ctx context.Context, f *render.Float, one *pin.Float, u *upstream) error {
+func (r *Reconciler) read(ctx context.Context, f *floating.Float, one *pin.Float, u *upstream) error {
 	for _, needs := range []*flux.Shared{f.Repository, &f.Shared} {
 		if needs == nil {
 			continue
@@ -347,12 +348,12 @@ type survey struct {
 	metadata *compile.Metadata
 	choices  string
 	maps     map[string]map[string]string
-	found    render.Floats
+	found    floating.Floats
 }
 
 // of returns what the clusters of a set follow. No caller may change it.
-func (s *surveys) of(set *hubv1.AddonSet, p *compile.Program, clusters render.Choices, maps map[string]map[string]string,
-	hub string) render.Floats {
+func (s *surveys) of(set *hubv1.AddonSet, p *compile.Program, clusters floating.Choices, maps map[string]map[string]string,
+	hub string) floating.Floats {
 	key, metadata := client.ObjectKeyFromObject(set), compile.MetadataOf(&set.Spec)
 	if last, ok := s.all.Get(key); ok && last.program == p && last.choices == clusters.Key && equality.Semantic.DeepEqual(last.maps, maps) &&
 		equality.Semantic.DeepEqual(last.metadata, metadata) {
@@ -360,7 +361,7 @@ func (s *surveys) of(set *hubv1.AddonSet, p *compile.Program, clusters render.Ch
 	}
 	dressed := *p
 	dressed.Metadata = metadata // or the sources would not be those that the clusters have
-	found := render.Floating(&dressed, render.Target{HubID: hub, Namespace: set.Namespace, Set: set.Name}, clusters, maps)
+	found := floating.Find(&dressed, render.Target{HubID: hub, Namespace: set.Namespace, Set: set.Name}, clusters, maps)
 	s.all.Put(key, survey{p, metadata, clusters.Key, maps, found})
 	return found
 }

@@ -15,7 +15,7 @@ import (
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
-	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/floating"
 	"github.com/chandler-hub/chandler/internal/rollout"
 )
 
@@ -59,7 +59,7 @@ type Input struct {
 	Invalid error
 	// Program and Found are of the present spec: what it says, and what it follows.
 	Program *compile.Program
-	Found   render.Floats
+	Found   floating.Floats
 	Now     time.Time
 }
 
@@ -119,7 +119,7 @@ func (s *set) configMaps() {
 }
 
 // source adds a chart or a source of Flux, once for each add-on that has it.
-func (s *set) source(f *render.Float) {
+func (s *set) source(f *floating.Float) {
 	one := Item{State: Floats, Follows: f.What}
 	if s.strategy.Pins() {
 		at := slices.IndexFunc(s.Set.Status.Sources, func(f2 hubv1.FollowedSource) bool {

@@ -13,6 +13,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/outdated"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/floating"
 )
 
 const (
@@ -76,7 +77,7 @@ func only(t *testing.T, text string) outdated.Item {
 	must.Do(t, yaml.UnmarshalStrict([]byte(text), set))
 	set.Namespace, set.Name = "ns", "base"
 	p := must.Get(compile.Compile(&set.Spec, compile.Author{Namespace: "ns", Set: "base", Platform: true})).Or(t)
-	found := render.Floating(p, render.Target{HubID: "chandler", Namespace: "ns", Set: "base"}, render.ChoicesOf(p, nil), nil)
+	found := floating.Find(p, render.Target{HubID: "chandler", Namespace: "ns", Set: "base"}, floating.ChoicesOf(p, nil), nil)
 	for i := range set.Status.Sources {
 		if s := &set.Status.Sources[i]; s.Name == "CHART" {
 			s.Name = found.Objects[0].Object.GetName()

@@ -11,6 +11,7 @@ import (
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/compile"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/floating"
 	"github.com/chandler-hub/chandler/internal/render/variables"
 )
 
@@ -33,7 +34,7 @@ func TestOwnersIntervalIsNoChart(t *testing.T) {
 			p := programOfSpec(t, "selectAll: true\nvariables: {often: 9m}\naddons: [{name: web, overridable: [interval], helmRelease: {"+tc.body+"}}]\n"+
 				"overlays: [{name: o, when: << true >>, addons: [{name: web, helmRelease: {values: {a: 1}}}]}]")
 			to, in := fleetInput(1)
-			found := render.Floating(p, to, render.Choices{}, nil)
+			found := floating.Find(p, to, floating.Choices{}, nil)
 			if len(found.Objects) != 1 || len(found.Loose) > 0 {
 				t.Fatalf("it follows %+v", found)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/metakey"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/floating"
 	"github.com/chandler-hub/chandler/internal/render/flux"
 	"github.com/chandler-hub/chandler/internal/render/variables"
 )
@@ -203,7 +204,7 @@ func has(t *testing.T, what string, got, want []string) {
 func TestMetadataOfWhatFloats(t *testing.T) {
 	p := programOfSpec(t, dressed+"metadata: {labels: {team: a}}")
 	to := target("t1")
-	floats := render.Floating(p, to, render.Choices{}, nil).Objects
+	floats := floating.Find(p, to, floating.Choices{}, nil).Objects
 	if len(floats) != 1 {
 		t.Fatalf("%d float", len(floats))
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/match"
 	"github.com/chandler-hub/chandler/internal/outdated"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/floating"
 	"github.com/chandler-hub/chandler/internal/team"
 )
 
@@ -94,7 +95,7 @@ func (u *upstream) reach(ctx context.Context, namespace string) (match.Reach, er
 }
 
 // floats finds what a set follows, as the hub does.
-func (u *upstream) floats(ctx context.Context, set *hubv1.AddonSet, p *compile.Program, selector *match.Selector) (render.Floats, error) {
+func (u *upstream) floats(ctx context.Context, set *hubv1.AddonSet, p *compile.Program, selector *match.Selector) (floating.Floats, error) {
 	maps := map[string]map[string]string{}
 	for _, v := range p.VariablesFrom {
 		if v.Cluster || expression.Has(v.Name) {
@@ -103,7 +104,7 @@ func (u *upstream) floats(ctx context.Context, set *hubv1.AddonSet, p *compile.P
 		cm := &corev1.ConfigMap{}
 		err := u.Client.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: v.Name}, cm)
 		if err = u.forbidden(err, "ConfigMap %s/%s", set.Namespace, v.Name); err != nil {
-			return render.Floats{}, err
+			return floating.Floats{}, err
 		}
 		maps[v.Name] = cm.Data
 	}
@@ -111,7 +112,7 @@ func (u *upstream) floats(ctx context.Context, set *hubv1.AddonSet, p *compile.P
 	if len(p.Overlays) > 0 {
 		all, err := u.registrations(ctx)
 		if err != nil {
-			return render.Floats{}, err
+			return floating.Floats{}, err
 		}
 		of = nil
 		for i := range all {
@@ -121,7 +122,7 @@ func (u *upstream) floats(ctx context.Context, set *hubv1.AddonSet, p *compile.P
 		}
 	}
 	target := render.Target{HubID: u.Hub.HubID, Namespace: set.Namespace, Set: set.Name}
-	return render.Floating(p, target, render.ChoicesOf(p, of), maps), nil
+	return floating.Find(p, target, floating.ChoicesOf(p, of), maps), nil
 }
 
 func (u *upstream) registrations(ctx context.Context) ([]hubv1.ClusterRegistration, error) {

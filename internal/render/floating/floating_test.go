@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package render_test
+package floating_test
 
 import (
 	"fmt"
@@ -20,6 +20,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
+	"github.com/chandler-hub/chandler/internal/render/floating"
 )
 
 const someCommit = "8a0a69e0f0910bb3e11b0a4789781ee4f11f8990"
@@ -115,7 +116,7 @@ func TestFloating(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, target := floatingProgram(t, tc.spec)
-			got := render.Floating(p, target, render.ChoicesOf(p, tc.clusters), tc.maps)
+			got := floating.Find(p, target, floating.ChoicesOf(p, tc.clusters), tc.maps)
 			var floats []string
 			for _, f := range got.Objects {
 				floats = append(floats, map[bool]string{true: "+"}[f.Got]+map[bool]string{true: "*"}[f.Needed]+f.What)
@@ -145,8 +146,8 @@ func TestFixed(t *testing.T) {
 		addons: [{name: a, helmRelease: {chart: {spec: {chart: x, version: 1.2.3, sourceRef: {name: h}}}}}, {name: b, kustomization: {sourceRef: {name: g}}},
 			{name: d, helmRelease: {chart: {spec: {chart: w, sourceRef: {name: h}}}}}, {name: c, helmRelease: {chart: {spec: {chart: w, sourceRef: {name: h}}}}},
 			{name: e, helmRelease: {chart: {spec: {chart: ./z, sourceRef: {name: g}}}}}]}`)
-	found := render.Floating(p, target, render.Choices{}, nil)
-	want := []render.Fixed{{Addon: "a", What: "chart x 1.2.3 of HelmRepository h"}, {Addon: "b", What: "commit " + someCommit + " of GitRepository g"},
+	found := floating.Find(p, target, floating.Choices{}, nil)
+	want := []floating.Fixed{{Addon: "a", What: "chart x 1.2.3 of HelmRepository h"}, {Addon: "b", What: "commit " + someCommit + " of GitRepository g"},
 		{Addon: "e", What: "commit " + someCommit + " of GitRepository g"}}
 	must.Equal(t, want, found.Fixed)
 	if len(found.Objects) != 1 || strings.Join(found.Objects[0].Addons, " ") != "c d" {
@@ -169,7 +170,7 @@ func TestFloatingOfATenant(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		target := render.Target{HubID: "chandler", Namespace: "tenant", Set: "base"}
-		for _, f := range render.Floating(p, target, render.ChoicesOf(p, []labels.Set{{"a": "b"}}), nil).Objects {
+		for _, f := range floating.Find(p, target, floating.ChoicesOf(p, []labels.Set{{"a": "b"}}), nil).Objects {
 			if f.Object.GetNamespace() != "tenant" {
 				t.Errorf("%s: it follows %s", name, f.Key())
 			}
@@ -179,7 +180,7 @@ func TestFloatingOfATenant(t *testing.T) {
 	must.Do(t, yaml.UnmarshalStrict([]byte(fmt.Sprintf(chart, `name: "<< 'handmade' >>"`, "")), spec))
 	team := &fluxspec.TeamRules{Name: "dev", Namespaces: []string{"apps"}, Allow: []string{"https://git.example.org/*"}}
 	p := must.Get(compile.Compile(spec, compile.Author{Namespace: "tenant", Set: "base", Team: team})).Or(t)
-	if f := render.Floating(p, render.Target{HubID: "chandler", Namespace: "tenant", Set: "base"}, render.Choices{}, nil); len(f.Objects) > 0 {
+	if f := floating.Find(p, render.Target{HubID: "chandler", Namespace: "tenant", Set: "base"}, floating.Choices{}, nil); len(f.Objects) > 0 {
 		t.Errorf("a team's set follows what is not its own: %s", f.Objects[0].What)
 	}
 }
@@ -206,7 +207,7 @@ func TestPinned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, target := floatingProgram(t, tc.spec)
-			found := render.Floating(p, target, render.Choices{}, nil)
+			found := floating.Find(p, target, floating.Choices{}, nil)
 			if len(found.Objects) != 1 {
 				t.Fatalf("what floats: %+v", found)
 			}
@@ -220,32 +221,18 @@ func TestPinned(t *testing.T) {
 				shared := out.Objects[0].Shared
 				return shared[len(shared)-1].Object
 			}
-			floating := last()
-			if floating.GetName() != float.Object.GetName() {
-				t.Fatalf("it is rendered as %s, and found as %s", floating.GetName(), float.Key())
+			follows := last()
+			if follows.GetName() != float.Object.GetName() {
+				t.Fatalf("it is rendered as %s, and found as %s", follows.GetName(), float.Key())
 			}
 			p.Pins = &compile.Pins{Sources: map[string]string{float.Key(): tc.to}}
 			pinned := last()
-			if pinned.GetName() == floating.GetName() {
+			if pinned.GetName() == follows.GetName() {
 				t.Errorf("the copy has the name of what follows upstream: %s", pinned.GetName())
 			}
 			var want map[string]any
 			must.Do(t, yaml.Unmarshal([]byte(tc.want), &want))
 			must.Equal(t, want, pinned.Object["spec"])
 		})
-	}
-}
-
-// TestPinnedConfigMap: a cluster gets the variables that the revision holds, and nobody reads the ConfigMap.
-func TestPinnedConfigMap(t *testing.T) {
-	p, target := floatingProgram(t, `{variablesFrom: [{configMap: m}, {configMap: gone, optional: true}],
-		addons: [{name: a, helmRelease: {chartRef: {kind: OCIRepository, name: x, namespace: z}, values: {color: "<< vars.color >>"}}}]}`)
-	p.Pins = &compile.Pins{ConfigMaps: map[string]map[string]string{"m": {"color": "blue"}, "gone": nil}}
-	out, err := render.Render(p, target, &render.Input{Cluster: &expression.Cluster{Name: "w1"}})
-	if err != nil || len(out.Failed)+len(out.Refs)+len(out.Missing) > 0 {
-		t.Fatalf("%v, %+v", err, out)
-	}
-	if color, _, _ := unstructured.NestedString(out.Objects[0].Object.Object, "spec", "values", "color"); color != "blue" {
-		t.Errorf("the color is %q", color)
 	}
 }

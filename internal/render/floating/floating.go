@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package render
+// Package floating finds what changes on clusters without a new revision of their set: charts and sources that follow upstream, and what no
+// revision can hold.
+package floating
 
 import (
 	"cmp"
@@ -17,8 +19,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/expression"
 	"github.com/chandler-hub/chandler/internal/fluxspec"
 	"github.com/chandler-hub/chandler/internal/pin"
+	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/render/flux"
-	"github.com/chandler-hub/chandler/internal/render/layers"
 )
 
 // Float is an object that follows upstream: what it gives changes without a new revision of the set.
@@ -104,16 +106,16 @@ func ChoicesOf(p *compile.Program, clusters []labels.Set) Choices {
 	return out
 }
 
-// Floating finds what changes without a new revision on clusters with some choices of overlays. configMaps are the data of
+// Find finds what changes without a new revision on clusters with some choices of overlays. configMaps are the data of
 // variablesFrom. What a cluster's own overrides and variables decide is none of it: they decide neither charts nor sources.
 //
 // Beside what the clusters get, it looks at what a cluster would get that has none of the overlays, or only one: that is what the
 // set's author has written down, and what most new clusters get.
-func Floating(p *compile.Program, t Target, clusters Choices, configMaps map[string]map[string]string) Floats {
+func Find(p *compile.Program, t render.Target, clusters Choices, configMaps map[string]map[string]string) Floats {
 	unpinned := *p
 	unpinned.Pins = &compile.Pins{ConfigMaps: configMaps}
-	f := finder{program: &unpinned, target: t, seen: map[string]bool{}, found: map[string]*Float{}, loose: map[Loose]bool{},
-		fixed: map[Fixed]bool{}, plain: map[string][]string{}, budgets: newBudgets()}
+	f := finder{sketch: render.NewSketch(&unpinned, t), p: &unpinned, target: t, seen: map[string]bool{}, found: map[string]*Float{},
+		loose: map[Loose]bool{}, fixed: map[Fixed]bool{}, plain: map[string][]string{}}
 	if clusters.More {
 		f.say("overlays", "more than %d choices of them are not told apart", maxChoices)
 	}
@@ -151,22 +153,18 @@ func (f *finder) layered(c choice) {
 
 // look looks at a cluster that has some overlays. written is true if that is what the set's author has written down: none, or one.
 func (f *finder) look(overlays []int, written bool) {
-	p := f.program
-	f.renderer = &renderer{p: p, t: f.target, in: &Input{}, out: &Result{}, sources: map[string]*flux.Shared{}, team: p.Team, budgets: f.budgets}
-	_ = f.readConfigMaps() // what cannot be read makes expressions fail, which is said there
-	named, all := map[string]bool{}, len(overlays) == 0
+	f.sketch.With(overlays)
+	f.without, f.written = len(overlays) == 0, written
+	named, all := map[string]bool{}, f.without
 	for _, i := range overlays {
-		o := &p.Overlays[i]
-		f.overlays = append(f.overlays, o)
+		o := &f.p.Overlays[i]
 		all = all || len(o.Variables) > 0
 		for name := range o.Addons {
 			named[name] = true
 		}
 	}
-	f.own = f.newScope(&f.budgets.own, nil, nil)
-	f.scope, f.written = f.own, written
-	for i := range p.Addons {
-		a := &p.Addons[i]
+	for i := range f.p.Addons {
+		a := &f.p.Addons[i]
 		if all || named[a.Name] {
 			f.now = a.Name
 			f.addon(a)
@@ -176,25 +174,23 @@ func (f *finder) look(overlays []int, written bool) {
 			f.found[key].Got = f.found[key].Got || f.needed
 		}
 	}
-	f.budgets = f.renderer.budgets
 }
 
 // finder collects what floats.
 type finder struct {
-	*renderer // of the cluster that it looks at now
-	program   *compile.Program
-	target    Target
-	found     map[string]*Float
-	loose     map[Loose]bool
-	fixed     map[Fixed]bool
+	sketch *render.Sketch // of the cluster that it looks at now, which has none of the overlays if without is true
+	p      *compile.Program
+	target render.Target
+	found  map[string]*Float
+	loose  map[Loose]bool
+	fixed  map[Fixed]bool
 	// plain are the keys of what each add-on follows without overlays; now is the add-on that it looks at.
 	plain map[string][]string
 	now   string
-	// seen are the choices of overlays that it has looked at. budgets are for all looks together.
-	seen    map[string]bool
-	budgets budgets
+	// seen are the choices of overlays that it has looked at.
+	seen map[string]bool
 	// needed is true if a cluster gets what is found now, and written if the set's author has written it down.
-	needed, written bool
+	needed, written, without bool
 }
 
 // floats returns what was found, in a fixed order: what is needed first.
@@ -229,17 +225,15 @@ var decisive = []string{"chart", "chartRef", "sourceRef", "interval"}
 
 func (f *finder) addon(a *compile.Addon) {
 	path := "addons[" + a.Name + "]." + compile.Field(a.Kind)
-	if a.When != nil {
-		yes, _, err := f.scope.Condition(a.When)
-		if err == nil && !yes {
-			return
-		}
-		if needed := f.needed; err != nil { // it depends on the cluster
-			f.needed = false
-			defer func() { f.needed = needed }()
-		}
+	yes, err := f.sketch.When(a)
+	if err == nil && !yes {
+		return
 	}
-	l, errs := f.layers(a, nil)
+	if needed := f.needed; err != nil { // it depends on the cluster
+		f.needed = false
+		defer func() { f.needed = needed }()
+	}
+	l, errs := f.sketch.Layers(a)
 	if l.Excluded != "" {
 		return
 	}
@@ -257,7 +251,7 @@ func (f *finder) addon(a *compile.Addon) {
 			plain[field] = v
 		}
 	}
-	body, _, errs := f.evaluate(a, layers.Merged{Body: plain})
+	body, errs := f.sketch.Evaluate(a, plain)
 	if len(errs) > 0 {
 		for _, e := range errs {
 			f.say("addons["+a.Name+"]."+e.Path, "an expression that differs from cluster to cluster, or fails")
@@ -278,8 +272,8 @@ func (f *finder) addon(a *compile.Addon) {
 // refused says which source a body may not name, as when it is rendered: expressions and patches may have written what the set could not.
 func (f *finder) refused(a *compile.Addon, body map[string]any) string {
 	for _, ref := range fluxspec.AllReferences(a.Kind, body) {
-		if _, ours := f.p.Own(ref); !ours && f.team.RestrictsSources() {
-			return compile.NotOwned(f.team, ref)
+		if _, ours := f.p.Own(ref); !ours && f.p.Team.RestrictsSources() {
+			return compile.NotOwned(f.p.Team, ref)
 		}
 		if namespace, said := ref.Ref["namespace"]; said && namespace != f.target.Namespace && !f.p.Platform {
 			return fmt.Sprintf("refers to namespace %v, which a set outside the platform namespaces may not", namespace)
@@ -319,7 +313,7 @@ func (f *finder) sourcesOf(a *compile.Addon, path string, body map[string]any) {
 	name, _, _ := unstructured.NestedString(body, "chart", "spec", "sourceRef", "name")
 	for _, ref := range fluxspec.AllReferences(a.Kind, body) {
 		if s, ours := f.p.Own(ref); ours {
-			shared, errs := f.source(a, s)
+			shared, errs := f.sketch.Source(a, s)
 			if len(errs) > 0 {
 				f.say(path+"."+ref.Path, "%s", errs)
 				return
@@ -333,7 +327,7 @@ func (f *finder) sourcesOf(a *compile.Addon, path string, body map[string]any) {
 			f.say(path+"."+ref.Path, "%v %v, which is not one of spec.sources", kind, ref.Ref["name"])
 		}
 	}
-	for _, p := range fluxspec.Check(a.Kind, body, f.author()) {
+	for _, p := range fluxspec.Check(a.Kind, body, f.sketch.Author()) {
 		if field, _, _ := strings.Cut(p.Path, "."); slices.Contains(decisive, field) {
 			f.say(path+"."+p.Path, "%s", p.Message)
 			return
@@ -342,8 +336,8 @@ func (f *finder) sourcesOf(a *compile.Addon, path string, body map[string]any) {
 	if a.Kind != fluxspec.HelmReleaseKind {
 		return
 	}
-	fluxspec.Default(a.Kind, body, a.Name, f.team)
-	chart, err := f.shareChart(body, body["interval"])
+	fluxspec.Default(a.Kind, body, a.Name, f.p.Team)
+	chart, err := f.sketch.Chart(body)
 	if err != nil {
 		f.say(path, "%s", err)
 	}
@@ -367,7 +361,7 @@ func (f *finder) add(one Float) {
 		there = &one
 		f.found[one.Key()] = there
 	}
-	if len(f.overlays) == 0 {
+	if f.without {
 		f.plain[f.now] = append(f.plain[f.now], one.Key())
 	}
 	there.Got, there.written = there.Got || f.needed, there.written || f.written

@@ -29,8 +29,8 @@ type Errors = compile.Errors
 
 // Render renders a program for a target. An error holds the whole delivery as it is.
 func Render(p *compile.Program, t Target, in *Input) (*Result, error) {
-	r := renderer{p: p, t: t, in: in, out: &Result{Excluded: map[string]string{}, Failed: map[string]Errors{}}, sources: map[string]*flux.Shared{},
-		team: p.TeamOn(in.Cluster)}
+	r := renderer{p: p, t: t, in: in, out: &Result{Excluded: map[string]string{}, Failed: map[string]Errors{}},
+		sources: map[string]*flux.Shared{}, team: p.TeamOn(in.Cluster)}
 	if err := r.prepare(); err != nil || len(r.out.Missing) > 0 {
 		return r.out, err
 	}
@@ -40,7 +40,7 @@ func Render(p *compile.Program, t Target, in *Input) (*Result, error) {
 	r.releasesOnce()
 	r.dress()
 	if in.Explain {
-		r.explainVariables()
+		r.out.Vars, r.out.VarLayers = r.own.Values(), r.own.SetBy()
 	}
 	return r.out, nil
 }
@@ -118,10 +118,6 @@ func (r *renderer) releasesOnce() {
 		seen[release] = o.Addon
 		return false
 	})
-}
-
-func (r *renderer) explainVariables() {
-	r.out.Vars, r.out.VarLayers = r.own.Values(), r.own.SetBy()
 }
 
 // made is the result of one attempt to render an add-on.

@@ -78,7 +78,7 @@ type Kept struct {
 
 // Result is what a set renders to for a cluster.
 type Result struct {
-	// Objects in the order of the set's add-ons, not yet linked (see Link).
+	// Objects in the order of the set's add-ons, not yet linked (flux.Object.Link).
 	Objects []flux.Object
 	// Excluded maps each add-on that this cluster does not get to the reason.
 	Excluded map[string]string

@@ -163,9 +163,9 @@ const (
 )
 
 // Finalizer keeps an object of the hub until the hub has done what must be done before the object goes. All kinds have the same one, as
-// those of Flux have finalizers.fluxcd.io. A ClusterRegistration is kept until it has no delivery left, an AddonSet until its deliveries are
-// gone, a Team until its namespaces and rights have been withdrawn from every cluster, and an AddonDelivery until all that it put on the
-// cluster is uninstalled or orphaned.
+// those of Flux have finalizers.fluxcd.io. A ClusterRegistration is kept until it has no delivery left, an AddonSet until its deliveries
+// are gone, a Team until its namespaces and rights have been withdrawn from every cluster, and an AddonDelivery until all that it put on
+// the cluster is uninstalled or orphaned.
 //
 // A kubeconfig copy is kept until the last Flux object that uses it is gone: without its kubeconfig, a Kustomization hangs in deletion for
 // ever, and a HelmRelease leaves its Helm release behind without a message. A placeholder ServiceAccount is kept until the last Flux object

@@ -93,7 +93,8 @@ type rule struct {
 
 // rules decide between two claims, the first one that tells them apart. Each says why the winner has won; the last ones only make a choice.
 var rules = []rule{
-	{first(func(c claim) bool { return !c.Over }), says("this set is leaving the cluster, and gets no add-on there that another set delivers")},
+	{first(func(c claim) bool { return !c.Over }),
+		says("this set is leaving the cluster, and gets no add-on there that another set delivers")},
 	{first(func(c claim) bool { return c.Platform }), says("platform sets win over others")},
 	{first(func(c claim) bool { return !c.Ends }), says("this set is being deleted")},
 	{first(func(c claim) bool { return c.Held }), says("it is there, and stays as it is for now")},

@@ -320,6 +320,7 @@ func TestAccountThatIsGone(t *testing.T) {
 		"RefusedToAnAdministrator": {later, []int{http.StatusUnauthorized}, true, "look which cluster it is"},
 		"RefusedForAMoment":        {later, []int{http.StatusUnauthorized, http.StatusServiceUnavailable}, false, "look which cluster it is"},
 		"Forbidden":                {later, []int{http.StatusForbidden}, false, "look which cluster it is"},
+		"ForbiddenAtFirst":         {later, []int{http.StatusForbidden, http.StatusUnauthorized}, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := made()

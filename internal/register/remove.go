@@ -84,6 +84,10 @@ func (r *Registrar) whoIsThere(ctx context.Context, d *Departure, c client.Clien
 		if refused {
 			return expired || time.Since(began) > min(settled, r.Wait/3), nil
 		}
+		// An API server knows a token for ten seconds. If the account has just gone, it forbids everything at first.
+		if token != nil && apierrors.IsForbidden(err) && time.Since(began) < min(settled, r.Wait/3) {
+			return false, nil
+		}
 		return err == nil, err
 	})
 	switch {

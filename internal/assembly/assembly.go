@@ -357,7 +357,7 @@ func (l *Live) isOf(m hubv1.MovedAddon, addon string) bool {
 // foreign returns the HelmRelease of another owner that has the same Helm release as an object. It returns nil if the
 // object exists already, or takes over that HelmRelease.
 func (a *assembler) foreign(o *flux.Object, key plan.Key) *Foreign {
-	if a.live[key] != nil {
+	if o.Release.Name == "" || a.live[key] != nil {
 		return nil
 	}
 	for i := range a.in.Foreign {

@@ -61,6 +61,12 @@ func TestHandOver(t *testing.T) {
 			plan.Desired{Key: key("Kustomization", "new"), Addon: "new"}, plan.Observed{Key: key("Kustomization", "old"), Addon: "old"}, false,
 			"Uninstall old, Create new",
 		},
+		"AReleaseBesideAKustomizationWithAForgedMark": { // which names what all HelmReleases have: no content
+			plan.Desired{Key: key("HelmRelease", "new"), Addon: "new", Release: release, Hash: "h1"},
+			plan.Observed{Key: key("Kustomization", "old"), Addon: "old", AppliedAs: plan.ReadMark(
+				(&plan.Desired{Content: plan.Content{Folder: "/a"}}).Mark(&plan.Observed{}), 0)}, false,
+			"Uninstall old, Create new",
+		},
 		"AKustomizationIntoAnotherNamespace": {
 			plan.Desired{Key: key("Kustomization", "new"), Addon: "new", Content: plan.Content{Namespace: "elsewhere"}, Predecessors: []plan.Key{key("Kustomization", "old")}},
 			plan.Observed{Key: key("Kustomization", "old"), Addon: "old"}, false,

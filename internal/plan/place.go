@@ -180,11 +180,12 @@ func (in *Input) leaves(o Observed, staying map[hubv1.HelmReleaseIdentity][]Key)
 	return s, false
 }
 
-// changesChart returns whether a chart of another name is requested than before. The name in a chart may differ from that, so a chart that
-// is requested by the same name counts as the same.
+// changesChart returns whether Flux would find another chart than the one that it has installed. The name in a chart
+// may differ from the name that it is requested by, so a chart that is requested by the same name as before counts as
+// the same.
 func (d *Desired) changesChart(o *Observed) bool {
 	known := o.Chart != "" || o.Installed != ""
-	return known && d.Chart != "" && d.Chart != o.Chart
+	return known && d.Chart != "" && d.Chart != o.Chart && d.Chart != o.Installed
 }
 
 // String describes the place, and differs for different places.

@@ -80,15 +80,17 @@ func TestReinstall(t *testing.T) {
 
 // A message says what is uninstalled, and what is installed in its stead; and what was granted for one chart is not for another.
 func TestReinstallSays(t *testing.T) {
+	installed := map[string]string{"installed": "installed"}
 	step := func(chart, release string) plan.Step {
 		d := want("a")
 		d.Hash, d.Chart, d.Release = "h2", chart, hubv1.HelmReleaseIdentity{Name: release, Namespace: "n", StorageNamespace: "n"}
 		return plan.Compute(plan.Input{Desired: []plan.Desired{d}, MayCreate: true, Observed: []plan.Observed{have("a", func(o *plan.Observed) {
-			o.Chart, o.Release = "old", hubv1.HelmReleaseIdentity{Name: "r", Namespace: "n", StorageNamespace: "n"}
+			o.Chart, o.Installed, o.Release = "old", installed[chart], hubv1.HelmReleaseIdentity{Name: "r", Namespace: "n", StorageNamespace: "n"}
 		})}})[0]
 	}
 	for _, tc := range []struct{ chart, release, want string }{
 		{"new", "r", `Flux would uninstall release "r" of chart "old" in namespace "n" (records in "n") and install release "r" of chart "new" in namespace "n" (records in "n")`},
+		{"installed", "s", `Flux would uninstall release "r" in namespace "n" (records in "n") and install release "s" in namespace "n" (records in "n")`},
 		{"old", "s", `Flux would uninstall release "r" in namespace "n" (records in "n") and install release "s" in namespace "n" (records in "n")`},
 	} {
 		if s := step(tc.chart, tc.release); !strings.HasPrefix(s.Reason, tc.want) {

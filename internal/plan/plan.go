@@ -217,10 +217,10 @@ func replaced(d Desired, leaving []Observed) string {
 func (in *Input) stillHas(d Desired) string {
 	for i := range in.Observed {
 		o := &in.Observed[i]
-		if o.Key == d.Key || o.Foreign || in.outranks(d.Key, o.Key) {
+		if o.Key == d.Key || o.Key.Kind != d.Key.Kind || o.Foreign || in.outranks(d.Key, o.Key) {
 			continue
 		}
-		if d.sameRelease(o) || o.AppliedAs == d.hash() || o.Content == d.Content && in.moves(o) {
+		if d.sameRelease(o) || d.Release.Name == "" && (o.AppliedAs != "" && o.AppliedAs == d.hash() || o.Content == d.Content && in.moves(o)) {
 			return o.Key.String()
 		}
 	}

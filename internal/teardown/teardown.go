@@ -180,7 +180,7 @@ func Addon(f Facts) Decision {
 		return Decision{Hold, fmt.Sprintf("leaves %s after it was dropped, unless it is wanted again or something takes it over", f.Settle)}
 	case f.Guarded && (f.Reachable || f.waited() >= f.Grace):
 		return Decision{Ask, guard.DropHeld}
-	case f.Unprobed && !f.Deleted.IsZero() && f.Now.Sub(f.Deleted) >= f.uninstallTime():
+	case f.Reachable && f.Unprobed && !f.Deleted.IsZero() && f.Now.Sub(f.Deleted) >= f.uninstallTime():
 		return Decision{Orphan, fmt.Sprintf("Flux has not uninstalled it within %s, and the hub cannot ask the cluster", f.uninstallTime())}
 	case f.Reachable && f.Rightless != "" && f.Now.Sub(f.Since) >= f.Grace:
 		return Decision{Orphan, f.Rightless}

@@ -169,7 +169,10 @@ func TestAddon(t *testing.T) {
 		"UnprobedNoGrace":  {"an uninstallation takes its time", func(f *teardown.Facts) { f.Unprobed, f.Deleted, f.Grace = true, now.Add(-time.Minute), 0 }, teardown.Uninstall, 9 * time.Minute},
 		"ProbedLong":       {"it answers, so Flux will get there", func(f *teardown.Facts) { f.Deleted = now.Add(-24 * time.Hour) }, teardown.Uninstall, 0},
 		"UnprobedFails":    {"as any cluster that does not answer", func(f *teardown.Facts) { f.Unprobed, f.Reachable = true, false }, teardown.Hold, 59 * time.Minute},
-		"NoRegistration":   {"absence removes nothing", func(f *teardown.Facts) { f.RegistrationFound, f.Reachable = false, false }, teardown.Hold, 59 * time.Minute},
+		"UnprobedFailsLong": {"a long uninstall has all of the grace when the cluster goes down", func(f *teardown.Facts) {
+			f.Unprobed, f.Reachable, f.Deleted, f.Since, f.Silent = true, false, now.Add(-2*time.Hour), now.Add(-2*time.Hour), now.Add(-10*time.Minute)
+		}, teardown.Hold, 50 * time.Minute},
+		"NoRegistration": {"absence removes nothing", func(f *teardown.Facts) { f.RegistrationFound, f.Reachable = false, false }, teardown.Hold, 59 * time.Minute},
 		"DownInTheMiddle": {"a long uninstall has all of the grace when the cluster goes down", func(f *teardown.Facts) {
 			f.Reachable, f.Since, f.Silent = false, now.Add(-24*time.Hour), now.Add(-10*time.Minute)
 		}, teardown.Hold, 50 * time.Minute},

@@ -85,13 +85,14 @@ func decide(claims []claim) []verdict {
 	return verdicts
 }
 
-// rule is one of those by which a claim wins.
+// rule is one of the rules by which a claim wins.
 type rule struct {
 	compare func(a, b claim) int // negative if a wins
 	why     func(winner, loser claim) string
 }
 
-// rules decide between two claims, the first one that tells them apart. Each says why the winner has won; the last ones only make a choice.
+// rules decide between two claims: the first one that tells the claims apart. Each says why the winner has won. The last rule makes a
+// choice, and no more.
 var rules = []rule{
 	{first(func(c claim) bool { return !c.Over }),
 		says("this set is leaving the cluster, and gets no add-on there that another set delivers")},
@@ -110,7 +111,7 @@ var rules = []rule{
 	}, says("both are equal, so the name decides")},
 }
 
-// first has a claim win that has something over one that does not.
+// first returns a comparison in which a claim with a property wins over a claim without it.
 func first(has func(claim) bool) func(a, b claim) int {
 	return func(a, b claim) int {
 		switch {
@@ -123,20 +124,27 @@ func first(has func(claim) bool) func(a, b claim) int {
 	}
 }
 
+// says returns a reason that is the same for all claims.
 func says(why string) func(winner, loser claim) string { return func(_, _ claim) string { return why } }
+
+// decisive returns the first rule that tells two claims apart, or the last one, and what it says: negative if a wins.
+func decisive(a, b claim) (by rule, order int) {
+	for _, by = range rules {
+		if order = by.compare(a, b); order != 0 {
+			break
+		}
+	}
+	return by, order
+}
 
 // stronger orders claims, the winner first.
 func stronger(a, b claim) int {
-	for _, rule := range rules {
-		if c := rule.compare(a, b); c != 0 {
-			return c
-		}
-	}
-	return 0
+	_, order := decisive(a, b)
+	return order
 }
 
 // lost says why one claim has lost to another one.
 func lost(winner, loser claim, what string) string {
-	i := max(0, slices.IndexFunc(rules, func(r rule) bool { return r.compare(winner, loser) != 0 }))
-	return fmt.Sprintf("AddonSet %s/%s delivers %s: %s", winner.Namespace, winner.Set, what, rules[i].why(winner, loser))
+	by, _ := decisive(winner, loser)
+	return fmt.Sprintf("AddonSet %s/%s delivers %s: %s", winner.Namespace, winner.Set, what, by.why(winner, loser))
 }

@@ -33,6 +33,7 @@ func TestDecide(t *testing.T) {
 		"WhatTakesComesFirst": {[]claim{{Set: "a", Addon: "x", Key: object}, {Set: "b", Addon: "y", Key: object, Takes: true}}, []string{"b"}, `Kustomization ns/o, as its add-on "y": what runs under that name has been moved there`},
 		"OneObjectEach":       {[]claim{{Set: "a", Addon: "x", Key: object, Incumbent: true}, {Set: "b", Addon: "y", Key: object}}, []string{"a"}, "there first"},
 		"NameBreaksTies":      {[]claim{{Set: "b", Addon: "x"}, {Set: "a", Addon: "x"}}, []string{"a"}, `AddonSet /a delivers add-on "x"`},
+		"TwoOfOneName":        {[]claim{{Set: "a", Addon: "x"}, {Set: "a", Addon: "x"}}, []string{"a"}, "so the name decides"},
 		"SameRelease":         {[]claim{{Set: "a", Addon: "x", Release: release}, {Set: "b", Addon: "y", Release: release}}, []string{"a"}, `Helm release "cert-manager" in namespace "cm", as its add-on "x"`},
 		"KustomizationsShare": {[]claim{{Set: "a", Addon: "x"}, {Set: "b", Addon: "y"}, {Set: "c", Addon: "z"}}, []string{"a", "b", "c"}, ""},
 		// b loses x to a, so its claim on the release does not stand in c's way.

@@ -81,11 +81,12 @@ func (r *Registrar) whoIsThere(ctx context.Context, d *Departure, c client.Clien
 	err := until(ctx, accountTime, func(ctx context.Context) (bool, error) {
 		err := c.Get(ctx, client.ObjectKey{Name: "kube-system"}, system)
 		refused = token != nil && apierrors.IsUnauthorized(err)
-		if refused {
-			return expired || time.Since(began) > min(settled, r.Wait/3), nil
-		}
-		// An API server knows a token for ten seconds. If the account has just gone, it forbids everything at first.
-		if token != nil && apierrors.IsForbidden(err) && time.Since(began) < min(settled, r.Wait/3) {
+		early := time.Since(began) <= min(settled, r.Wait/3)
+		switch {
+		case refused:
+			return expired || !early, nil
+		case early && token != nil && apierrors.IsForbidden(err):
+			// An API server remembers a token for ten seconds. If the account has just gone, the API server forbids what it later refuses.
 			return false, nil
 		}
 		return err == nil, err

@@ -12,7 +12,7 @@ import (
 	"github.com/chandler-hub/chandler/internal/render"
 )
 
-// TestPinnedConfigMap: a cluster gets the variables that the revision holds, and nobody reads the ConfigMap.
+// TestPinnedConfigMap: a cluster gets the variables that the revision holds, and Render does not ask for the ConfigMap.
 func TestPinnedConfigMap(t *testing.T) {
 	p := programOfSpec(t, `{variablesFrom: [{configMap: m}, {configMap: gone, optional: true}],
 		addons: [{name: a, helmRelease: {chartRef: {kind: OCIRepository, name: x, namespace: z}, values: {color: "<< vars.color >>"}}}]}`)

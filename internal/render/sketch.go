@@ -8,8 +8,8 @@ import (
 	"github.com/chandler-hub/chandler/internal/render/layers"
 )
 
-// Sketch renders parts of add-ons for clusters of which nothing is known but which overlays they have. Each part is what Render makes of it
-// for a cluster whose owner has written nothing.
+// Sketch renders parts of add-ons for a cluster of which only the overlays are known. Render makes the same of these parts for a cluster
+// without variables and overrides of its own.
 type Sketch struct{ r *renderer }
 
 // NewSketch returns a sketch. With says for which cluster it is, first of all. All clusters together have the budget that Render has for

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"testing"
 
 	hubv1 "github.com/chandler-hub/chandler/api/v1alpha1"
 	"github.com/chandler-hub/chandler/internal/assembly"
+	"github.com/chandler-hub/chandler/internal/must"
 	"github.com/chandler-hub/chandler/internal/render"
 	"github.com/chandler-hub/chandler/internal/render/flux"
 )
@@ -51,6 +53,23 @@ func tenants(d assembly.Delivery) assembly.Delivery {
 }
 
 func ofTenants(l *assembly.Live) { l.Key.Namespace = "tenants" }
+
+// cases are inputs, and the outcome of each as describe writes it.
+type cases map[string]struct {
+	in   assembly.Input
+	want string
+}
+
+func (c cases) run(t *testing.T) {
+	for name, tc := range c {
+		t.Run(name, func(t *testing.T) { must.Equal(t, tc.want, describe(tc.in)) })
+	}
+}
+
+// failing has an add-on of a delivery not come out.
+func failing(addon string) func(*assembly.Delivery) {
+	return func(d *assembly.Delivery) { d.Result.Failed[addon] = render.Errors{{Addon: addon, Message: "x"}} }
+}
 
 // renamed has add-on new of a delivery's set be called old before.
 func renamed(d assembly.Delivery) assembly.Delivery {

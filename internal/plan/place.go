@@ -102,14 +102,18 @@ func ReadMark(mark string, succeeded int64) string {
 	return applied
 }
 
+// placeOf returns where Flux puts a workload. The folder is no part of it: objects that are in both folders stay.
+func placeOf(release hubv1.HelmReleaseIdentity, c Content) Place {
+	return Place{Release: release, Namespace: c.Namespace, Names: c.Names}
+}
+
 // Reinstall returns from where to where Flux would move an object's workload if the object were updated, or is to move it already and
 // has not; false if the workload stays where it is.
 func (d *Desired) Reinstall(o *Observed) (from, to Place, anew bool) {
 	if o == nil {
 		return from, to, false
 	}
-	from, to = Place{Release: o.Release, Namespace: o.Namespace, Names: o.Names},
-		Place{Release: d.Release, Namespace: d.Namespace, Names: d.Names}
+	from, to = placeOf(o.Release, o.Content), placeOf(d.Release, d.Content)
 	if o.moves() {
 		from.Release = o.InstalledAs
 	}

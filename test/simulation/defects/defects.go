@@ -96,8 +96,7 @@ var Defects = []Defect{
 		{"internal/plan/place.go", "\treturn known && d.Chart", "\treturn false && known && d.Chart"},
 	}},
 	{"target-namespace", "A changed target namespace of a Kustomization reinstalls, and nobody counts it", "guard", []Edit{
-		{"internal/plan/place.go", "Namespace: o.Namespace, Names: o.Names},\n\t\tPlace{", "}, Place{"},
-		{"internal/plan/place.go", "{Release: d.Release, Namespace: d.Namespace, Names: d.Names}", "{Release: d.Release}"},
+		{"internal/plan/place.go", "Place{Release: release, Namespace: c.Namespace, Names: c.Names}", "Place{Release: release}"},
 	}},
 	{"held-not-counted", "What a guard holds, or a removal waits for, is not counted", "guard", []Edit{
 		{"controllers/addonset/removals.go", "\t\treturn a.Removal == \"\" || !slices.Contains(d.Spec.Removals, a.Removal)\n\tcase a.State == hubv1.AddonHeld:\n\t\treturn true", "\t\treturn false\n\tcase a.State == hubv1.AddonHeld:\n\t\treturn false"},

@@ -284,7 +284,7 @@ type AddonSetStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// conditions: Ready, RolloutComplete and Healthy are always there, and RolloutEnforced if the set has waves;
-	// RemovalsHeld, RolloutPaused, Reconciling and Stalled are there only while true. Stalled means that the set does
+	// RemovalsHeld, Reconciling and Stalled are there only while true. Stalled means that the set does
 	// not compile.
 	// +optional
 	// +listType=map

@@ -44,11 +44,9 @@ const (
 	// RemovalsHeldCondition of an AddonSet, only while true: its removal guard holds removals, and the message says
 	// how to go on. Of an AddonDelivery and a ClusterRegistration: some of them are on this cluster.
 	RemovalsHeldCondition = "RemovalsHeld"
-	// RolloutCompleteCondition of an AddonSet: every matching cluster has the newest revision.
+	// RolloutCompleteCondition of an AddonSet: every matching cluster has the newest revision. If it is False while the rollout waits or has
+	// stopped, its reason is the phase of the rollout.
 	RolloutCompleteCondition = "RolloutComplete"
-	// RolloutPausedCondition of an AddonSet, only while true: its newest revision goes to no further cluster. It failed,
-	// a user has paused or undone it, or it waits for an approval or a window.
-	RolloutPausedCondition = "RolloutPaused"
 	// RolloutEnforcedCondition of an AddonSet with waves: nothing that it delivers changes without a new revision. If it is
 	// False, the message names what floats: a chart version that is a range, a branch, a ConfigMap of values.
 	RolloutEnforcedCondition = "RolloutEnforced"
@@ -320,29 +318,18 @@ const (
 	FrozenReason = "Frozen"
 )
 
-// Reasons of events.
+// Reasons of events that no condition tells of. Every other event has the type of its condition as its reason, or the reason of its condition.
 const (
 	RegisteredEvent        = "Registered"
-	UnregisteredEvent      = "Unregistered"
 	NotRegisteredEvent     = "NotRegistered"
-	ReRegisteredEvent      = "RegisteredAgain"
 	LabelConflictEvent     = "LabelConflict"
 	NoProfileEvent         = "NoClusterProfile"
 	KubeConfigChangedEvent = "KubeConfigChanged"
-	ReachableEvent         = "ClusterReachable"
 	ClusterReplacedEvent   = "ClusterReplaced"
 	HeldEvent              = "NothingIsRemoved"
-	CredentialEvent        = "CredentialExpiring"
-	DuplicateEvent         = "DuplicateCluster"
-	SuspendedEvent         = "ClusterSuspended"
-	ResumedEvent           = "ClusterResumed"
-	UnreachableEvent       = "ClusterUnreachable"
-	DrainingEvent          = "Draining"
-	DrainedEvent           = "Drained"
-	DrainTimedOutEvent     = "DrainTimedOut"
+	ResumedEvent           = "Resumed"
 	DrainCancelledEvent    = "DrainCancelled"
 	RevisionCreatedEvent   = "RevisionCreated"
-	RemovalsHeldEvent      = "RemovalsHeld"
 	RemovalsApprovedEvent  = "RemovalsApproved"
 	AddonRemovedEvent      = "AddonRemoved"
 	AddonOrphanedEvent     = "AddonOrphaned"
@@ -353,11 +340,9 @@ const (
 	TokenFailedEvent = "TokenFailed"
 	DeliveredEvent   = "Delivered"
 
-	RolloutStartedEvent  = "RolloutStarted"
-	WaveStartedEvent     = "WaveStarted"
-	RolloutWaitsEvent    = "RolloutWaits"
-	RolloutFailedEvent   = "RolloutFailed"
-	RolloutCompleteEvent = "RolloutComplete"
+	RolloutStartedEvent = "RolloutStarted"
+	WaveStartedEvent    = "WaveStarted"
+	RolloutWaitsEvent   = "RolloutWaits"
 	// RollbackEvent: clusters get an older revision again, or have it.
 	RollbackEvent = "Rollback"
 	// DeliveryMadeAgainEvent: a user deleted a delivery that its set wants. The hub makes it again, and nothing is

@@ -123,7 +123,6 @@ func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) (time.Durat
 		r.publish(ctx, set, aim, &next)
 	}
 	fleet.Next, fleet.Held = newest.Next, set.Status.HeldRemovals
-	r.summarizeRollout(set)
 	fleet.Summarize(set, invalid, r.Clock.Now())
 	if err := apply.StatusUnchanged(ctx, r.Client, before, set); err != nil {
 		return 0, err

@@ -223,7 +223,7 @@ func (r *Reconciler) guardMessage(set *hubv1.AddonSet) string {
 // tellGuard sends an event when the guard begins to hold something, and when that is approved.
 func (r *Reconciler) tellGuard(before, set *hubv1.AddonSet, v guard.Verdict) {
 	if before.Status.HeldRemovals == nil && v.Held != nil {
-		r.Recorder.Eventf(set, nil, corev1.EventTypeWarning, hubv1.RemovalsHeldEvent, "Remove", "%s", r.guardMessage(set))
+		r.Recorder.Eventf(set, nil, corev1.EventTypeWarning, hubv1.RemovalsHeldCondition, "Remove", "%s", r.guardMessage(set))
 	}
 	if v.Approved {
 		r.Recorder.Eventf(set, nil, corev1.EventTypeNormal, hubv1.RemovalsApprovedEvent, "Remove",

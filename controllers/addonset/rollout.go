@@ -87,20 +87,6 @@ func ofContent(name string, revisions []appsv1.ControllerRevision) (found *appsv
 	return found
 }
 
-// summarizeRollout notes what the conditions say of a rollout.
-func (r *Reconciler) summarizeRollout(set *hubv1.AddonSet) {
-	is := set.Status.Rollout
-	if is == nil {
-		return // the set has never compiled
-	}
-	switch is.Phase {
-	case hubv1.RolloutPaused, hubv1.RolloutFailed, hubv1.RolloutRolledBack, hubv1.RolloutWaitingForApproval, hubv1.RolloutWaitingForWindow:
-		status.Set(set, hubv1.RolloutPausedCondition, metav1.ConditionTrue, string(is.Phase), is.WaitingFor, r.Clock.Now())
-	default:
-		status.Clear(set, hubv1.RolloutPausedCondition)
-	}
-}
-
 // summarizeFloating notes what the waves of a set do not hold back.
 func (r *Reconciler) summarizeFloating(set *hubv1.AddonSet, chosen bool, newest *revised) {
 	if !chosen {

@@ -390,7 +390,7 @@ func (r *Reconciler) remove(ctx context.Context, obj client.Object, reg *hubv1.C
 		return client.IgnoreNotFound(fmt.Errorf("delete ClusterRegistration %s/%s: %w", reg.Namespace, reg.Name, err))
 	}
 	log.FromContext(ctx).Info("unregistering a cluster", logkey.Cluster, client.ObjectKeyFromObject(reg).String(), "why", why)
-	r.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, hubv1.UnregisteredEvent, "Unregister",
+	r.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, hubv1.UnregisteredReason, "Unregister",
 		"ClusterRegistration %q is unregistered: %s", reg.Name, why)
 	return nil
 }

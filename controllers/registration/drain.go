@@ -122,10 +122,10 @@ func (r *Reconciler) tellDrain(before, after *hubv1.ClusterRegistration, obj *un
 		r.Recorder.Eventf(obj, after, corev1.EventTypeNormal, hubv1.DrainCancelledEvent, "Drain",
 			"the add-ons come back: the origin asks for no drain any more")
 	case is.Reason == hubv1.DrainTimedOutReason:
-		r.Recorder.Eventf(obj, after, corev1.EventTypeWarning, hubv1.DrainTimedOutEvent, "Drain", "%s", is.Message)
+		r.Recorder.Eventf(obj, after, corev1.EventTypeWarning, hubv1.DrainTimedOutReason, "Drain", "%s", is.Message)
 	case is.Reason == hubv1.DrainedReason:
-		r.Recorder.Eventf(obj, after, corev1.EventTypeNormal, hubv1.DrainedEvent, "Drain", "%s", is.Message)
+		r.Recorder.Eventf(obj, after, corev1.EventTypeNormal, hubv1.DrainedReason, "Drain", "%s", is.Message)
 	default:
-		r.Recorder.Eventf(obj, after, corev1.EventTypeNormal, hubv1.DrainingEvent, "Drain", "%s", is.Message)
+		r.Recorder.Eventf(obj, after, corev1.EventTypeNormal, hubv1.DrainingCondition, "Drain", "%s", is.Message)
 	}
 }

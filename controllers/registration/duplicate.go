@@ -114,6 +114,6 @@ func sameness(s *hubv1.ClusterRegistrationStatus) string {
 // tellDuplicates sends an event when a registration turns out to be one of several.
 func (r *Reconciler) tellDuplicates(before, after *hubv1.ClusterRegistration) {
 	if is := status.Find(after, hubv1.DuplicateCondition); is != nil && status.Find(before, hubv1.DuplicateCondition) == nil {
-		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, hubv1.DuplicateEvent, "Probe", "%s", is.Message)
+		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, hubv1.DuplicateCondition, "Probe", "%s", is.Message)
 	}
 }

@@ -72,6 +72,6 @@ func (r *Reconciler) renewed(ctx context.Context, reg *hubv1.ClusterRegistration
 func (r *Reconciler) tellExpiry(before, after *hubv1.ClusterRegistration) {
 	was, is := status.Find(before, hubv1.CredentialExpiringCondition), status.Find(after, hubv1.CredentialExpiringCondition)
 	if is != nil && (was == nil || was.Reason != is.Reason) {
-		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, hubv1.CredentialEvent, is.Reason, "%s", is.Message)
+		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, hubv1.CredentialExpiringCondition, is.Reason, "%s", is.Message)
 	}
 }

@@ -32,7 +32,7 @@ func (r *Reconciler) recreate(ctx context.Context, reg *hubv1.ClusterRegistratio
 	if still, err := r.remade(ctx, reg, obj, facts); err != nil || !still {
 		return ctrl.Result{RequeueAfter: time.Second}, err
 	}
-	r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.ReRegisteredEvent, "Register", "%s", recreated(facts, decision))
+	r.Recorder.Eventf(reg, nil, corev1.EventTypeWarning, hubv1.RegisteredEvent, "Register", "%s", recreated(facts, decision))
 	r.notes.probes(client.ObjectKeyFromObject(reg), nil, r.Pool.Remove)
 	return ctrl.Result{}, apply.RemoveFinalizer(ctx, r.Client, reg, hubv1.Finalizer)
 }

@@ -257,9 +257,9 @@ func (r *Reconciler) tell(before, after *hubv1.ClusterRegistration) {
 	if is != nil && (was == nil || was.Status != is.Status) {
 		switch is.Status {
 		case metav1.ConditionTrue:
-			r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, hubv1.ReachableEvent, "Probe", "%s", is.Message)
+			r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, hubv1.ReachableCondition, "Probe", "%s", is.Message)
 		case metav1.ConditionFalse:
-			r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, hubv1.UnreachableEvent, "Probe", "%s: %s", is.Reason, is.Message)
+			r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, hubv1.ClusterUnreachableReason, "Probe", "%s: %s", is.Reason, is.Message)
 		}
 	}
 	if a, b := before.Status.ClusterID(), after.Status.ClusterID(); a != "" && b != "" && a != b {

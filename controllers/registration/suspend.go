@@ -105,7 +105,7 @@ func (r *Reconciler) tellSuspended(before, after *hubv1.ClusterRegistration) {
 		if is.Reason == hubv1.FluxHangsReason || is.Reason == hubv1.CredentialRefusedReason {
 			typ = corev1.EventTypeWarning // of a cluster that is silent, another event warns
 		}
-		r.Recorder.Eventf(after, nil, typ, hubv1.SuspendedEvent, "Suspend", "its Flux objects are suspended: %s", is.Message)
+		r.Recorder.Eventf(after, nil, typ, hubv1.SuspendedCondition, "Suspend", "its Flux objects are suspended: %s", is.Message)
 	case is == nil && was != nil:
 		r.Recorder.Eventf(after, nil, corev1.EventTypeNormal, hubv1.ResumedEvent, "Resume",
 			"its Flux objects are resumed; they were suspended because of %s", was.Reason)

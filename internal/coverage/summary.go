@@ -53,8 +53,11 @@ func (f *Fleet) complete(set *hubv1.AddonSet, invalid error) (is metav1.Conditio
 		return metav1.ConditionFalse, hubv1.NoClusterMatchesReason, "the set selects no cluster"
 	case f.Counts.Updated+f.without < f.Counts.Matched || state == nil || state.Phase != hubv1.RolloutDone:
 		reason, message = hubv1.ProgressingReason, f.Counts.UpdatedSummary+" clusters have been Ready on the newest revision"
+		if state != nil && state.Phase != hubv1.RolloutDone {
+			reason = string(state.Phase)
+		}
 		if state != nil && state.WaitingFor != "" {
-			reason, message = string(state.Phase), message+"; the rollout waits for "+state.WaitingFor
+			message += "; the rollout waits for " + state.WaitingFor
 		}
 		return metav1.ConditionFalse, reason, message
 	case f.without > 0:

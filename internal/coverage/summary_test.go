@@ -29,12 +29,12 @@ func TestReadyIsReady(t *testing.T) {
 		// ready, complete and healthy are the reasons of the conditions, with "!" before one that is not True.
 		ready, complete, healthy, says string
 	}{
-		"Undone":         {newest, of(hubv1.RolloutRolledBack), Fleet{Counts: hubv1.ClusterCounts{Matched: 3, Ready: 3}}, nil, "!RolledBack", "!Progressing", "Succeeded", "have revision base-1-e1 again"},
-		"BeingUndone":    {newest, of(hubv1.RolloutRollingBack), Fleet{Counts: hubv1.ClusterCounts{Matched: 3}}, nil, "!RollingBack", "!Progressing", "!Progressing", "get revision base-1-e1 again"},
+		"Undone":         {newest, of(hubv1.RolloutRolledBack), Fleet{Counts: hubv1.ClusterCounts{Matched: 3, Ready: 3}}, nil, "!RolledBack", "!RolledBack", "Succeeded", "have revision base-1-e1 again"},
+		"BeingUndone":    {newest, of(hubv1.RolloutRollingBack), Fleet{Counts: hubv1.ClusterCounts{Matched: 3}}, nil, "!RollingBack", "!RollingBack", "!Progressing", "get revision base-1-e1 again"},
 		"LostAll":        {newest, of(hubv1.RolloutDone), Fleet{Counts: hubv1.ClusterCounts{Matched: 3, Updated: 2}, without: 1}, nil, "!AddonsLost", "Succeeded", "!Progressing", "nothing of this set"},
 		"Held":           {newest, of(hubv1.RolloutDone), Fleet{Counts: hubv1.ClusterCounts{Matched: 3, Ready: 3, Updated: 3}, Held: &hubv1.HeldRemovals{Count: 2, Sample: []string{"w1"}}}, nil, "Succeeded", "Succeeded", "Succeeded", "removals are held on 2 clusters"},
 		"NotBegun":       {newest, of(hubv1.RolloutProgressing), Fleet{Counts: hubv1.ClusterCounts{Matched: 3, Ready: 3}, later: []string{"w1"}}, nil, "!Progressing", "!Progressing", "Succeeded", "to come: w1"},
-		"Soaking":        {newest, of(hubv1.RolloutSoaking), Fleet{Counts: hubv1.ClusterCounts{Matched: 3, Ready: 3, Updated: 1}, later: []string{"w1"}}, nil, "Succeeded", "!Progressing", "Succeeded", ""},
+		"Soaking":        {newest, of(hubv1.RolloutSoaking), Fleet{Counts: hubv1.ClusterCounts{Matched: 3, Ready: 3, Updated: 1}, later: []string{"w1"}}, nil, "Succeeded", "!Soaking", "Succeeded", ""},
 		"NeverCompiled":  {"", nil, Fleet{}, errors.New("no"), "!InvalidSpec", "!InvalidSpec", "!InvalidSpec", "no"},
 		"DoesNotAnyMore": {newest, of(hubv1.RolloutDone), Fleet{Counts: all}, errors.New("no"), "!InvalidSpec", "!InvalidSpec", "Succeeded", "no"},
 		"LastOfAWave":    {newest, of(hubv1.RolloutProgressing), Fleet{Counts: all}, nil, "Succeeded", "!Progressing", "Succeeded", ""},

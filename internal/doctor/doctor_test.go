@@ -104,6 +104,13 @@ func set(status ...string) *hubv1.AddonSet {
 	return s
 }
 
+// rolling returns a set whose rollout is in a phase.
+func rolling(phase hubv1.RolloutPhase) *hubv1.AddonSet {
+	s := set()
+	s.Status.Rollout = &hubv1.RolloutStatus{Phase: phase}
+	return s
+}
+
 func reader(kind, namespace, name string) doctor.Reader {
 	return doctor.Reader{Subject: rbacv1.Subject{Kind: kind, Namespace: namespace, Name: name}, Namespace: "flux-system", Binding: "RoleBinding flux-system/x"}
 }
@@ -257,10 +264,10 @@ var cases = map[string]struct {
 		f.Fleet.Set(set("Ready True Succeeded", "RemovalsHeld True TooManyRemovals"), 3, now)
 	}, "WARNING RemovalsHeld"},
 	"RolloutFailed": {func(f *doctor.Facts) {
-		f.Fleet.Set(set("Ready False RolloutFailed", "RolloutPaused True Failed"), 3, now)
+		f.Fleet.Set(rolling(hubv1.RolloutFailed), 3, now)
 	}, "ERROR RolloutFailed"},
 	"RolloutWaits": {func(f *doctor.Facts) {
-		f.Fleet.Set(set("Ready True Succeeded", "RolloutPaused True WaitingForApproval"), 3, now)
+		f.Fleet.Set(rolling(hubv1.RolloutWaitingForApproval), 3, now)
 	}, ""},
 	"SetNotSeen": {func(f *doctor.Facts) { s := set(); s.Generation = 2; f.Fleet.Set(s, 3, now) }, "ERROR SetNotSeen"},
 	"OtherEpoch": {func(f *doctor.Facts) { f.Fleet.Set(set(), 4, now) }, "WARNING EpochOfHub"},

@@ -216,9 +216,8 @@ func (f *Fleet) Set(s *hubv1.AddonSet, epoch int, now time.Time) {
 	if c := status.Find(s, hubv1.RemovalsHeldCondition); c != nil && c.Status == metav1.ConditionTrue {
 		f.add(setHeld, "", said(name, c))
 	}
-	stopped := status.Reason(s, hubv1.RolloutPausedCondition)
-	if stopped == string(hubv1.RolloutFailed) || stopped == string(hubv1.RolloutRolledBack) {
-		f.add(setFailed, stopped, name)
+	if is := s.Status.Rollout; is != nil && (is.Phase == hubv1.RolloutFailed || is.Phase == hubv1.RolloutRolledBack) {
+		f.add(setFailed, string(is.Phase), name)
 	}
 	if rev := s.Status.Revision; rev != "" && identity.OfEpoch(rev, epoch) != rev {
 		f.add(setEpoch, "", name+" ("+rev+")")

@@ -38,13 +38,13 @@ func Events(before, after *hubv1.RolloutStatus) []Event {
 	}
 	switch after.Phase {
 	case hubv1.RolloutFailed:
-		out = append(out, Event{true, hubv1.RolloutFailedEvent, fmt.Sprintf("revision %s failed in wave %s: %s", after.Revision, after.Wave,
+		out = append(out, Event{true, hubv1.RolloutFailedReason, fmt.Sprintf("revision %s failed in wave %s: %s", after.Revision, after.Wave,
 			sample(after.Failed))})
 	case hubv1.RolloutWaitingForApproval, hubv1.RolloutPaused:
 		tell(hubv1.RolloutWaitsEvent, "revision %s waits for %s", after.Revision, after.WaitingFor)
 	case hubv1.RolloutDone:
 		if before.Revision != "" {
-			tell(hubv1.RolloutCompleteEvent, "every wave has revision %s", after.Revision)
+			tell(hubv1.RolloutCompleteCondition, "every wave has revision %s", after.Revision)
 		}
 	case hubv1.RolloutRollingBack:
 		out = append(out, Event{true, hubv1.RollbackEvent, fmt.Sprintf("the clusters get revision %s again", after.Revision)})

@@ -39,7 +39,7 @@ func company(t *testing.T) *served {
 		if key.String() != told {
 			continue
 		}
-		objects = append(objects, reg.DeepCopy(), happened("ClusterRegistration", key, 41*time.Hour, "ClusterReachable", "https://10.91.4.12:6443 answers as Kubernetes v1.34.2"))
+		objects = append(objects, reg.DeepCopy(), happened("ClusterRegistration", key, 41*time.Hour, "Reachable", "https://10.91.4.12:6443 answers as Kubernetes v1.34.2"))
 		objects = append(objects, delivered(f, key)...)
 	}
 	return serve(t, f, objects...)

@@ -91,7 +91,7 @@ func TestEventsAreFollowed(t *testing.T) {
 	event := func(uid, name, reason, version string) string {
 		return `{"type":"ADDED","object":{"apiVersion":"v1","kind":"Event","metadata":{"name":"` + uid + `","namespace":"fleet","uid":"` + uid + `","resourceVersion":"` + version + `"},"involvedObject":{"apiVersion":"chandler.dev/v1alpha1","kind":"ClusterRegistration","namespace":"fleet","name":"` + name + `"},"type":"Normal","reason":"` + reason + `","message":"it happened"}}`
 	}
-	for _, e := range []string{event("n1", "edge1", "ClusterReachable", "101"), event("n2", "edge2", "Elsewhere", "102"), "", event("n1", "edge1", "ClusterReachable", "101"), event("n3", "edge1", "CredentialExpiring", "103")} {
+	for _, e := range []string{event("n1", "edge1", "Reachable", "101"), event("n2", "edge2", "Elsewhere", "102"), "", event("n1", "edge1", "Reachable", "101"), event("n3", "edge1", "CredentialExpiring", "103")} {
 		h.Events <- e
 	}
 	for end := time.Now().Add(20 * time.Second); !strings.Contains(out.String(), "CredentialExpiring") && time.Now().Before(end); {
@@ -101,7 +101,7 @@ func TestEventsAreFollowed(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if text := out.String(); strings.Count(text, "\n") != 4 || strings.Count(text, "ClusterReachable") != 1 || strings.Contains(text, "Elsewhere") {
+	if text := out.String(); strings.Count(text, "\n") != 4 || strings.Count(text, "Reachable") != 1 || strings.Contains(text, "Elsewhere") {
 		t.Errorf("it shows\n%s", text)
 	}
 }

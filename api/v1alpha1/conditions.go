@@ -318,7 +318,7 @@ const (
 	FrozenReason = "Frozen"
 )
 
-// Reasons of events that no condition tells of. Every other event has the type of its condition as its reason, or the reason of its condition.
+// Reasons of events that no condition tells of. Every other event has as its reason the type of its condition, or the reason of that.
 const (
 	RegisteredEvent        = "Registered"
 	NotRegisteredEvent     = "NotRegistered"

@@ -24,7 +24,7 @@ func TestOf(t *testing.T) {
 		want                 provenance.Standing
 		reason               string
 	}{
-		"made by the set's room":                    {"platform", "", "set", true, true, provenance.Genuine, ""},
+		"made by the set's controller":              {"platform", "", "set", true, true, provenance.Genuine, ""},
 		"beside the registration":                   {"fleet", "", "set", true, false, provenance.Genuine, ""},
 		"by an older hub":                           {"platform", "", "", true, true, provenance.Unclaimed, hubv1.NotFromAddonSetReason},
 		"out of a backup, or of a set that was":     {"platform", "", "was", true, true, provenance.Unclaimed, hubv1.NotFromAddonSetReason},
@@ -57,6 +57,9 @@ func TestOf(t *testing.T) {
 func TestOfTeam(t *testing.T) {
 	reg := &hubv1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "one", Labels: map[string]string{"env": "prod"}}}
 	of := func(env string) match.Reach {
+		if env == "" { // the Team is not valid
+			return match.Reach{Namespace: "shop", Team: &match.Team{Namespace: "platform", Name: "shop", Clusters: labels.Nothing(), Broken: "Team platform/shop is not valid"}}
+		}
 		return match.Reach{Namespace: "shop", Team: &match.Team{Namespace: "platform", Name: "shop", Clusters: labels.SelectorFromSet(labels.Set{"env": env})}}
 	}
 	set := &hubv1.AddonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "base", UID: "set"}}
@@ -70,6 +73,8 @@ func TestOfTeam(t *testing.T) {
 		"Forged":          {"staging", "other", reg, provenance.Ignored},
 		"NotRegistered":   {"prod", "set", nil, provenance.Held},
 		"ForgedForNobody": {"prod", "other", nil, provenance.Ignored},
+		"Broken":          {"", "set", reg, provenance.Held},
+		"ForgedBroken":    {"", "other", reg, provenance.Ignored},
 	} {
 		key := types.NamespacedName{Namespace: "fleet", Name: "one"}
 		d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: identity.Delivery("base", key)}}

@@ -216,8 +216,7 @@ var Defects = []Defect{
 		{"internal/precedence/precedence.go", "return cmp.Or(since(a).Compare(since(b))", "return cmp.Or(since(b).Compare(since(a))"},
 	}},
 	{"uninstalled-after-all", "What was orphaned, and not counted, is uninstalled after all", "guard", []Edit{
-		{"controllers/addonset/matcher.go", "orphaned || existing[key].Orphaned()", "existing[key].Orphaned()"},
-		{"controllers/addonset/removals.go", "orphan: orphaned || leaves(reg),", "orphan: orphaned,"},
+		{"controllers/addonset/matcher.go", "\treturn orphansAddons(reg) || status", "\treturn false && status"},
 	}},
 	{"back-unseen", "What is to leave is withdrawn before the cache shows that the Secret has come back", "loss", []Edit{
 		{"controllers/registration/finalize.go", "err != nil || behind {", "err != nil || false && behind {"},
@@ -272,8 +271,7 @@ var Defects = []Defect{
 		{"internal/rollout/decide.go", "\tif c == \"\" {\n\t\treturn \"\", after", "\tif c == \"\" {\n\t\treturn d.target, after"},
 	}},
 	{"completed-nowhere", "A revision is completed that no cluster has been Ready on", "rollout", []Edit{
-		{"internal/rollout/decide.go", "\treturn !d.complete() && !slices", "\treturn false && !slices"},
-		{"internal/rollout/decide.go", "\tif !d.complete() && !slices.ContainsFunc(d.places, func(p place) bool { return p.n[done]", "\tif false && !slices.ContainsFunc(d.places, func(p place) bool { return p.n[done]"},
+		{"internal/rollout/cluster.go", "\tcase excuse != \"\", c.Offline && !(on && well):\n\t\treturn skipped", "\tcase excuse != \"\", c.Offline && !(on && well):\n\t\treturn done"},
 	}},
 	{"resumes-a-users", "What a user has suspended is resumed as if the hub had suspended it", "suspend", []Edit{
 		{"controllers/delivery/suspend.go", "\t\tu.SetResourceVersion(o.Version)\n", "\t\tu.SetResourceVersion(o.Version)\n\t\tu.Object[\"spec\"] = map[string]any{\"suspend\": false}\n"},

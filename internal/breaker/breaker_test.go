@@ -63,7 +63,9 @@ func TestDecide(t *testing.T) {
 		"FluxStillHangs":       {facts: waits(time.Hour, hubv1.FluxHangsReason, 29*time.Minute+30*time.Second), reason: hubv1.FluxHangsReason, wait: 30 * time.Second},
 		"FluxTriesAgain":       {facts: waits(time.Hour, hubv1.FluxHangsReason, 30*time.Minute)},
 		"FluxHasGoneOn":        {facts: breaker.Facts{Answered: true, Open: hubv1.FluxHangsReason, OpenSince: now}},
-		"RestartsAndAnswers":   {facts: breaker.Facts{Answered: true, Maintenance: breaker.State{Reason: "R", Restarts: true}}},
+		"RestartsAndAnswers":   {facts: breaker.Facts{Answered: true, DownSince: now, Maintenance: breaker.State{Reason: "R", Restarts: true}}},
+		"OthersAreDown":        {facts: breaker.Facts{Answered: true, Fleet: mass, Again: time.Second}},
+		"RefusedOnce":          {facts: breaker.Facts{Answered: true, Refused: true}}, // as of a probe that did not fail often enough
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -43,6 +43,8 @@ func named(r *hubv1.ClusterRegistration) {
 	r.Status.Credential = &hubv1.CredentialStatus{WorkloadIdentity: "aws", TargetFingerprint: "t"}
 }
 
+func unasked(r *hubv1.ClusterRegistration) { r.Status.Credential = nil }
+
 func undated(r *hubv1.ClusterRegistration) { r.Status.ClusterSince = nil }
 
 // TestHolder: of several registrations of one cluster one has it, and all of them agree on which.
@@ -65,6 +67,7 @@ func TestHolder(t *testing.T) {
 		"TenantsOwn":        {"his own count", []hubv1.ClusterRegistration{reg("a", "x", time.Hour), reg("b", "y", 0), reg("b", "z", time.Minute)}, []string{"a/x", "b/z"}},
 		"Lies":              {"who administers a cluster does not get rid of what it gets", []hubv1.ClusterRegistration{reg("fleet", "x", time.Hour), reg("fleet", "y", 0, signed("other"))}, []string{"fleet/x", "fleet/y"}},
 		"NothingIsProven":   {"so nobody stands back", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, signed("")), reg("a", "y", 0, signed(""))}, []string{"a/x", "a/y"}},
+		"NotAskedYet":       {"so nobody stands back", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, unasked), reg("a", "y", 0), reg("a", "z", 0, unasked)}, []string{"a/x", "a/y", "a/z"}},
 		"NamedAlike":        {"nobody has asked it", []hubv1.ClusterRegistration{reg("a", "x", time.Hour, named), reg("a", "y", 0, named)}, []string{"a/x"}},
 		"GoesAndCameLater":  {"nothing comes through it", []hubv1.ClusterRegistration{reg("a", "x", time.Hour), reg("a", "y", 0, goes)}, []string{"a/x"}},
 		"TwoOfThePlatforms": {"who came first goes first", []hubv1.ClusterRegistration{reg("fleet", "x", 0), reg("fleet", "y", time.Hour), reg("a", "z", 2*time.Hour)}, []string{"fleet/y"}},
@@ -98,8 +101,21 @@ func TestBeside(t *testing.T) {
 	}
 }
 
+// TestOneself: no registration stands back for itself as the cache had it a moment ago, and none goes on beside itself.
+func TestOneself(t *testing.T) {
+	platform := func(string) bool { return true }
+	now, before := reg("a", "x", 0, unasked), reg("a", "x", time.Hour)
+	if by := precedence.Holder(&before, []hubv1.ClusterRegistration{reg("a", "x", 2*time.Hour)}, platform); by != nil {
+		t.Errorf("it stands back for %s", by.UID)
+	}
+	if beside := precedence.Beside(&now, []hubv1.ClusterRegistration{now, before}, platform); len(beside) > 0 {
+		t.Errorf("beside itself are %v", beside)
+	}
+}
+
 // TestStayers: who only has a cluster's name does not go on with what is there.
 func TestStayers(t *testing.T) {
+	counts := func(r *hubv1.ClusterRegistration) { r.Status.AddonCounts = &hubv1.ObjectCounts{Total: 1} }
 	ready := func(r *hubv1.ClusterRegistration) { r.Status.AddonCounts = &hubv1.ObjectCounts{Ready: 1} }
 	platform := func(namespace string) bool { return namespace == "fleet" }
 	for name, tc := range map[string]struct {
@@ -113,6 +129,7 @@ func TestStayers(t *testing.T) {
 		"AnotherCAButItServes": {[]hubv1.ClusterRegistration{reg("fleet", "x", 0), reg("a", "y", 0, signed("other"), ready)}, []string{"a/y"}},
 		"NamedAlike":           {[]hubv1.ClusterRegistration{reg("fleet", "x", 0, named), reg("a", "y", 0, named)}, nil},
 		"NamedAlikeAndServes":  {[]hubv1.ClusterRegistration{reg("fleet", "x", 0, named), reg("a", "y", 0, named, ready)}, []string{"a/y"}},
+		"ServesNothing":        {[]hubv1.ClusterRegistration{reg("fleet", "x", 0), reg("a", "y", 0, signed("other"), counts)}, nil},
 		"Goes":                 {[]hubv1.ClusterRegistration{reg("fleet", "x", 0), reg("a", "y", 0, goes)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

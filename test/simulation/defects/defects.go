@@ -206,8 +206,7 @@ var Defects = []Defect{
 		{"internal/fluxstate/fluxstate.go", "\t\t\ts.ReadyGeneration = min(s.ReadyGeneration, observed)\n", "\t\t\t_ = observed\n"},
 	}},
 	{"failed-too-soon", "What failed before a change counts for the change", "status", []Edit{
-		{"controllers/delivery/observed/sightings.go", "begun := begins ||", "begun := true || begins ||"},
-		{"controllers/delivery/observed/sightings.go", "\tif known && (was.generation", "\tif false && known && (was.generation"},
+		{"controllers/delivery/observed/sightings.go", "\tif fluxstate.OfAttempt(state) &&", "\tif false && fluxstate.OfAttempt(state) &&"},
 	}},
 	{"mark-too-old", "Of a suspended Kustomization, a hub that starts later takes for applied what it is to apply", "orphans", []Edit{
 		{"internal/plan/place.go", "func (o *Observed) MarkSuspended() string {\n", "func (o *Observed) MarkSuspended() string {\n\tif o.AppliedAs != \"\" {\n\t\treturn o.Mark\n\t}\n"},

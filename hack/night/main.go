@@ -83,7 +83,7 @@ func main() {
 		d := run(ctx, s, os.Stdout)
 		out, failed = append(out, d), failed || d.err != nil
 		// After each step, so that a night that is cut off has a page too.
-		if err := os.WriteFile(*page, []byte(text(now, commit(ctx), out, string(before))), 0o600); err != nil {
+		if err := os.WriteFile(*page, []byte(text(now, commit(ctx, *page), out, string(before))), 0o600); err != nil {
 			fmt.Fprintln(os.Stderr, "night:", err)
 			os.Exit(2)
 		}
@@ -137,13 +137,18 @@ func (t *tail) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// commit names the commit that is checked out.
-func commit(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
+// commit names the commit that is checked out, and says if the checkout has changes beside the page: another part of the night may have
+// written that.
+func commit(ctx context.Context, page string) string {
+	out, err := exec.CommandContext(ctx, "git", "describe", "--always").Output()
 	if err != nil {
 		return "an unknown commit"
 	}
-	return strings.TrimSpace(string(out))
+	name := strings.TrimSpace(string(out))
+	if exec.CommandContext(ctx, "git", "diff", "--quiet", "HEAD", "--", ".", ":(exclude)"+page).Run() != nil {
+		name += "-dirty"
+	}
+	return name
 }
 
 // text returns the page with the rows of some steps. The rows of other steps stay as they are on the page before.

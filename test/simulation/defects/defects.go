@@ -17,7 +17,7 @@ type Edit struct{ File, Old, New string }
 // Scripts names, by defect, a script of test/simulation/testdata that is red with it: seeds seldom get there, or never, if the policies
 // deny an act of it.
 var Scripts = map[string]string{
-	"forged-delivery":           "break-glass/forged-delivery",
+	"out-of-reach":              "team-goes-while-its-guard-holds-and-then-its-cluster",
 	"deleted-delivery":          "break-glass/deliveries-deleted",
 	"latch-of-before":           "rebuilt-and-what-depends-on-something-comes-later",
 	"renamed-is-new":            "another-add-on-gets-the-name-of-one-that-was-renamed",
@@ -84,9 +84,7 @@ var Scripts = map[string]string{
 
 // Defects are all of them.
 var Defects = []Defect{
-	{"forged-delivery", "A forged AddonDelivery gets a kubeconfig", "secrets", []Edit{
-		{"internal/provenance/provenance.go", "\tclaimed := set != nil", "\tif set == nil {\n\t\treturn Verdict{Standing: Genuine}\n\t}\n\tclaimed := set != nil"},
-		{"controllers/delivery/observed/standing.go", "\tswitch {\n\tcase d.Standing == provenance.Held:", "\tswitch {\n\tcase d.Set == nil:\n\t\treturn \"\", \"\"\n\tcase d.Standing == provenance.Held:"},
+	{"out-of-reach", "A namespace that does not reach a cluster any more gets its kubeconfig", "secrets", []Edit{
 		{"controllers/delivery/copies/kubeconfigs.go", " || !c.Reaches(namespace)", ""},
 	}},
 	{"deleted-delivery", "An AddonDelivery that somebody deletes uninstalls", "loss", []Edit{

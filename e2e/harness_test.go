@@ -24,10 +24,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -190,6 +193,28 @@ func (h *hub) start(t *testing.T) {
 func (h *hub) stop() {
 	h.process.Stop()
 	h.process = nil
+}
+
+// reconcileNow has Flux reconcile what the hub delivers to some clusters, as `flux reconcile` does. The intervals of these tests are an
+// hour: Flux, when it looks every few seconds, and the API server that stores its statuses take most of a test's processor time.
+func (h *hub) reconcileNow(ctx context.Context, clusters ...string) error {
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, meta.ReconcileRequestAnnotation,
+		time.Now().Format(time.RFC3339Nano)))
+	for _, kind := range []string{"HelmRelease", "Kustomization"} {
+		list := fluxObjects(kind)
+		if err := h.Client.List(ctx, list); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if !slices.Contains(clusters, list.Items[i].Labels[hubv1.ClusterLabel]) {
+				continue
+			}
+			if err := h.Client.Patch(ctx, &list.Items[i], patch); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // serve starts a server for charts, with the chart settings, and one for Git repositories. Both end with the test.

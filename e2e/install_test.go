@@ -228,7 +228,7 @@ metadata: {name: plain, namespace: flux-system}
 spec:
   clusterSelector: {matchLabels: {tier: prod}}
   rollout: {strategy: AllAtOnce}
-  addons: [{name: installed, manifests: {interval: 3s, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: installed}, data: {color: blue}}]}}]
+  addons: [{name: installed, manifests: {interval: 1h, objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: installed}, data: {color: blue}}]}}]
 `
 
 func (in *installation) manifests(t *testing.T) {

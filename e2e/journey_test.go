@@ -143,7 +143,7 @@ spec:
   addons:
     - name: settings
       helmRelease:
-        interval: 3s
+        interval: 1h
         chart: {spec: {chart: settings, version: 1.x, sourceRef: {kind: HelmRepository, name: charts}}}
         values: {color: %s}
 `, j.color)
@@ -151,7 +151,7 @@ spec:
 		text += fmt.Sprintf(`
     - name: base
       kustomization:
-        interval: 3s
+        interval: 1h
         sourceRef: {kind: GitRepository, name: fleet}
         path: ./base
         postBuild: {substitute: {color: %s}}
@@ -233,6 +233,7 @@ func (j *journey) drift(t *testing.T) {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
 		check(t, j.clusters[capi].Client.Patch(ctx, cm, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"color":"tenant-pink"}}`))))
 	}
+	check(t, j.reconcileNow(ctx, tenant, capi))
 	for _, reg := range []string{tenant, capi} {
 		soon(t, "the objects come back on "+reg, func() error { return j.has(ctx, reg) })
 	}

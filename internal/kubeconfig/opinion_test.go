@@ -120,14 +120,15 @@ func checkServer(tb testing.TB, server string, rules kubeconfig.Rules) {
 }
 
 var (
-	ascii       = regexp.MustCompile(`^[0-9A-Za-z._:-]*$`)
-	hubName     = regexp.MustCompile(`^kubernetes(\.default(\.svc(\..*)?)?)?\.?$`)
-	localName   = regexp.MustCompile(`^(.*\.)?localhost\.?$`)
-	serviceName = regexp.MustCompile(`^([^.]*\.[^.]*\.svc(\..*)?|.*\.svc|.*\.cluster\.local)\.?$`)
-	numericLast = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)\.?$`)
-	never       = prefixes("0.0.0.0/8", "224.0.0.0/4", "240.0.0.0/4", "::/128", "ff00::/8")
-	metadata    = prefixes("169.254.169.254/32", "100.100.100.200/32", "168.63.129.16/32", "fd00:ec2::254/128")
-	local       = prefixes("127.0.0.0/8", "::1/128", "169.254.0.0/16", "fe80::/10")
+	ascii        = regexp.MustCompile(`^[0-9A-Za-z._:-]*$`)
+	metadataName = regexp.MustCompile(`^metadata\.(goog|google\.internal)\.?$`)
+	hubName      = regexp.MustCompile(`^kubernetes(\.default(\.svc(\..*)?)?)?\.?$`)
+	localName    = regexp.MustCompile(`^(.*\.)?localhost\.?$`)
+	serviceName  = regexp.MustCompile(`^([^.]*\.[^.]*\.svc(\..*)?|.*\.svc|.*\.cluster\.local)\.?$`)
+	numericLast  = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)\.?$`)
+	never        = prefixes("0.0.0.0/8", "224.0.0.0/4", "240.0.0.0/4", "::/128", "ff00::/8")
+	metadata     = prefixes("169.254.169.254/32", "100.100.100.200/32", "168.63.129.16/32", "fd00:ec2::254/128")
+	local        = prefixes("127.0.0.0/8", "::1/128", "169.254.0.0/16", "fe80::/10")
 )
 
 // checkHost holds the host of a server or of a proxy against the rules.
@@ -151,7 +152,7 @@ func checkHost(tb testing.TB, host, port string, rules kubeconfig.Rules) {
 		if localName.MatchString(name) && !in(netip.MustParseAddr("127.0.0.1"), rules.AllowedCIDRs) && !in(netip.IPv6Loopback(), rules.AllowedCIDRs) {
 			tb.Errorf("host %q is the local host", host)
 		}
-		if strings.HasPrefix(name, "metadata.g") && !slices.Contains(rules.AllowedCIDRs, metadata[0]) {
+		if metadataName.MatchString(name) && !slices.Contains(rules.AllowedCIDRs, metadata[0]) {
 			tb.Errorf("host %q is the metadata service", host)
 		}
 		return

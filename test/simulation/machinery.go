@@ -65,7 +65,8 @@ func (w *World) first() (unit, bool) {
 			}
 		}
 		if h.leads && !h.again.After(now) {
-			return unit{"probe", func() { w.stepPool(h) }}, true
+			// The clusters of a fleet are probed at times of their own, so it is one thing at one time.
+			return unit{"probe at " + now.Format(time.StampMilli), func() { w.stepPool(h) }}, true
 		}
 	}
 	for _, k := range w.flux.ready(now) {

@@ -96,7 +96,8 @@ func TestBreaker(t *testing.T) {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "brk-chart", Name: "brk-chart"}}
 		set("red")
 		soon(t, "another cluster gets a change", has(g.one, "red"))
-		// What Flux had begun before the pause may still undo the edit, and nothing after that, whoever asks for it.
+		// Flux may still undo the edit in a reconcile that began before the pause. After that Flux leaves the cluster alone, also if a
+		// user asks for a reconcile.
 		expect.Lasts(t, 3*time.Second, "nothing is undone, and nothing arrives", func() error {
 			err := wantData(ctx, mortal, "brk-chart", "brk-chart", "color", "theirs")
 			if err != nil {

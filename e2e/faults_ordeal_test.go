@@ -281,11 +281,6 @@ func (o *ordeal) setIsDone(ctx context.Context, name string, addons int, w wante
 	return nil
 }
 
-func fluxObjects(kind string) *metav1.PartialObjectMetadataList {
-	gv := map[string]string{"HelmRelease": "helm.toolkit.fluxcd.io/v2", "Kustomization": "kustomize.toolkit.fluxcd.io/v1"}[kind]
-	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: gv, Kind: kind + "List"}}
-}
-
 // hubIsEmpty wants nothing on the hub but the registrations.
 func (o *ordeal) hubIsEmpty(ctx context.Context) error {
 	left, err := ours(ctx, o.Client)

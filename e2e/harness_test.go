@@ -217,6 +217,12 @@ func (h *hub) reconcileNow(ctx context.Context, clusters ...string) error {
 	return nil
 }
 
+// fluxObjects returns an empty list for the metadata of Flux's HelmReleases or Kustomizations.
+func fluxObjects(kind string) *metav1.PartialObjectMetadataList {
+	gv := map[string]string{"HelmRelease": "helm.toolkit.fluxcd.io/v2", "Kustomization": "kustomize.toolkit.fluxcd.io/v1"}[kind]
+	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: gv, Kind: kind + "List"}}
+}
+
 // serve starts a server for charts, with the chart settings, and one for Git repositories. Both end with the test.
 func serve(t *testing.T) (*localfleet.ChartServer, *localfleet.GitServer) {
 	t.Helper()

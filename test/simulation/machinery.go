@@ -65,7 +65,7 @@ func (w *World) first() (unit, bool) {
 			}
 		}
 		if h.leads && !h.again.After(now) {
-			// The clusters of a fleet are probed at times of their own, so it is one thing at one time.
+			// Each cluster is probed at a time of its own, so only the probes of one instant count as one thing.
 			return unit{"probe at " + now.Format(time.StampMilli), func() { w.stepPool(h) }}, true
 		}
 	}
@@ -204,7 +204,7 @@ func (w *World) wait(d time.Duration) {
 		if next, ok := w.first(); ok {
 			next.do()
 			if times[next.what]++; times[next.what] > often {
-				w.violated("quiescence", "it happens more than %d times within %s: %s", often, d, next.what)
+				w.violated("quiescence", "%s: this happens more than %d times within %s", next.what, often, d)
 				return
 			}
 			continue

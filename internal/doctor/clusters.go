@@ -195,8 +195,8 @@ func setsBehind(f *Facts) []Finding {
 		Remedy: "take the command line of the hub's version, or upgrade the hub: what chandler render and diff show may not be what it makes"})
 }
 
-// setsLeft finds what nothing removes: a member of the break-glass group has deleted the delivery, and its set does not want the cluster
-// any more.
+// setsLeft finds what nothing removes: its set does not want the cluster any more, and a member of the break-glass group has deleted the
+// delivery, or what a hub had sent before it stood still arrived after the delivery had gone.
 func setsLeft(f *Facts) []Finding {
 	return some(f.Fleet.all(objectLeft), Finding{Severity: Warning, Code: objectLeft,
 		What:   "Flux objects of the hub have no AddonDelivery, and no set makes it again: Flux goes on with them, and nothing removes them",

@@ -295,12 +295,24 @@ func (w *World) checkLeft() {
 				w.violated("orphans", "%s stays on %s without an owner (add-on %s of %s), and nothing says so", name, c.name, work.addon, work.set)
 			}
 			by := cmp.Or(w.registrationOf(w.object(work.ownerUID)), c) // another one of the cluster may have an origin that is missing
-			if w.lives(work.ownerUID) && !w.wantedThere(c, work) && w.serves(by) && !w.unnoted(work) &&
+			if w.lives(work.ownerUID) && !w.wantedThere(c, work) && w.serves(by) && !w.unnoted(work) && !w.leftLate(work) &&
 				!w.told(c, work, "Flux goes on with it") && !w.some(c, func(r *cluster) bool { return w.staysAnyway(r, work) }) {
 				w.violated("convergence", "%s is still delivered to %s, and nobody wants it", name, c.name)
 			}
 		}
 	}
+}
+
+// leftLate returns whether a Flux object arrived late, from a former process, and its delivery had gone before. Nobody asked for its
+// removal, so it stays, and chandler doctor names it (FluxObjectsLeft).
+func (w *World) leftLate(work *workload) bool {
+	o := w.object(work.ownerUID)
+	if o == nil || !w.madeLate[work.ownerUID] {
+		return false
+	}
+	namespace, _ := nested(o, "metadata", "namespace").(string)
+	name, _ := nested(o, "metadata", "annotations", hubv1.DeliveryAnnotation).(string)
+	return w.server.Get(keyOf("AddonDelivery", namespace, name)) == nil
 }
 
 // unnoted returns whether an existing Kustomization has no record of an object: it failed after it had applied the

@@ -105,9 +105,9 @@ type World struct {
 	// wasReady are the UIDs of Flux objects that have been Ready, and suspended those of the ones that a user has suspended;
 	// everSuspended also if they were to go since.
 	wasReady, suspended, everSuspended map[any]bool
-	// deleted are the UIDs of Flux objects that users have deleted.
-	deleted    map[any]bool
-	violations []Violation
+	// deleted are the UIDs of Flux objects that users have deleted, and madeLate those of the ones that a former process made.
+	deleted, madeLate map[any]bool
+	violations        []Violation
 	// brokeGlass is true if users act as members of the break-glass group, and rescues while a tool does. fenceless is true while something
 	// is written past all policies. denied is what the policies have denied to users.
 	brokeGlass, rescues, fenceless bool
@@ -154,7 +154,7 @@ func newWorld() *World {
 		flux: &flux{due: map[apiserver.Key]time.Time{}, failures: map[apiserver.Key]int{}, begun: map[apiserver.Key]int64{},
 			waiting: map[apiserver.Key]waited{},
 			uids:    map[any]apiserver.Key{}},
-		orphans: map[string]orphan{}, deleted: map[any]bool{}, deselected: map[any]bool{},
+		orphans: map[string]orphan{}, deleted: map[any]bool{}, madeLate: map[any]bool{}, deselected: map[any]bool{},
 		unselected: map[[2]string]unselected{},
 		wasReady:   map[any]bool{}, suspended: map[any]bool{}, everSuspended: map[any]bool{},
 		chartsGone: map[apiserver.Key]time.Time{}, identities: map[any]identified{}, granted: map[apiserver.Key]time.Time{},
@@ -271,6 +271,9 @@ func (w *World) noticed(write apiserver.Write) {
 	w.noteRollouts(write)
 	if write.Actor == "user" || write.Actor == "flux" {
 		return
+	}
+	if w.at != nil && !w.at.leads && isFlux(write.Key) && write.Old == nil {
+		w.madeLate[nested(write.New, "metadata", "uid")] = true
 	}
 	w.checkWrite(write)
 	if !write.Changed {

@@ -5,6 +5,7 @@ package doctorreader
 import (
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -90,8 +91,8 @@ func (e *examiner) account() (namespace, name string) {
 
 // rights asks for each right of the hub's role whether its ServiceAccount has it.
 func (e *examiner) rights() error {
-	namespace, name := e.account()
 	r := &e.facts.Rights
+	namespace, name := e.account()
 	r.Account = fmt.Sprintf("system:serviceaccount:%s:%s", namespace, name)
 	var wanted []doctor.Right
 	err := manifests.Each(config.Files, "rbac/role.yaml", func(_ string, text []byte) error {
@@ -103,29 +104,46 @@ func (e *examiner) rights() error {
 	if err != nil {
 		return err
 	}
+	everything := doctor.Right{Verb: "*", Group: "*", Resource: "*"}
 	groups := []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}
-	for _, right := range append(wanted, doctor.Right{Verb: "*", Group: "*", Resource: "*"}) {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: r.Account, Groups: groups,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: right.Verb, Group: right.Group, Resource: right.Resource,
-				Subresource: right.Subresource, Namespace: right.Namespace, Name: right.Name}}}
-		err := e.client.Create(e.ctx, review)
-		if apierrors.IsForbidden(err) {
-			e.facts.Skip(doctor.CheckRights, "the rights of "+r.Account+": you may not create SubjectAccessReviews",
-				"ask an administrator to run chandler doctor")
-			return nil
-		}
-		if !e.read(doctor.CheckRights, "the rights of "+r.Account, err) {
-			return nil
-		}
-		switch {
-		case right.Verb == "*":
-			r.Everything = review.Status.Allowed
-		case !review.Status.Allowed:
+	allowed, err := e.allowed(r.Account, groups, append(wanted, everything))
+	if apierrors.IsForbidden(err) {
+		e.facts.Skip(doctor.CheckRights, "the rights of "+r.Account+": you may not create SubjectAccessReviews",
+			"ask an administrator to run chandler doctor")
+		return nil
+	}
+	if !e.read(doctor.CheckRights, "the rights of "+r.Account, err) {
+		return nil
+	}
+	for i, right := range wanted {
+		if !allowed[i] {
 			r.Lacks = append(r.Lacks, right)
 		}
 	}
+	r.Everything = allowed[len(wanted)]
 	r.Asked, r.Read = len(wanted), true
 	return nil
+}
+
+// reviewsAtOnce is how many of some 140 SubjectAccessReviews are asked at a time. One after the other, they took seven seconds at 50 ms each.
+const reviewsAtOnce = 8
+
+// allowed asks the API server which of the rights a user in these groups has. It returns an answer for each of them, or the first error.
+func (e *examiner) allowed(user string, groups []string, rights []doctor.Right) ([]bool, error) {
+	answers := make([]bool, len(rights))
+	asks, ctx := errgroup.WithContext(e.ctx)
+	asks.SetLimit(reviewsAtOnce)
+	for i, right := range rights {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, Groups: groups,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: right.Verb, Group: right.Group, Resource: right.Resource,
+				Subresource: right.Subresource, Namespace: right.Namespace, Name: right.Name}}}
+		asks.Go(func() error {
+			err := e.client.Create(ctx, review)
+			answers[i] = review.Status.Allowed
+			return err
+		})
+	}
+	return answers, asks.Wait()
 }
 
 // access looks for the subjects that may read Secrets in the platform namespaces.

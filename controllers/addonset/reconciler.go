@@ -124,7 +124,7 @@ func (r *Reconciler) serve(ctx context.Context, set *hubv1.AddonSet) (time.Durat
 	}
 	fleet.Next, fleet.Held = newest.Next, set.Status.HeldRemovals
 	fleet.Summarize(set, invalid, r.Clock.Now())
-	if err := apply.StatusUnchanged(ctx, r.Client, before, set); err != nil {
+	if err := apply.Status(ctx, r.Client, before, set); err != nil {
 		return 0, err
 	}
 	r.tellGuard(before, set, verdict)
@@ -266,7 +266,7 @@ func (r *Reconciler) retire(ctx context.Context, set *hubv1.AddonSet, deliveries
 	set.Status.Clusters, set.Status.Rollout = coverage.LeavingCounts(set, deliveries), &hubv1.RolloutStatus{Phase: hubv1.RolloutWithdrawing}
 	status.Summarize(set, status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason,
 		Message: coverage.LeavingText(deliveries, set.Status.HeldRemovals)}, r.Clock.Now())
-	if err := apply.StatusUnchanged(ctx, r.Client, before, set); err != nil {
+	if err := apply.Status(ctx, r.Client, before, set); err != nil {
 		return err
 	}
 	r.tellGuard(before, set, verdict)

@@ -67,7 +67,7 @@ func (r *Reconciler) announceOf(ctx context.Context, c *cluster, d *delivery, pa
 		a.Since = new(metav1.NewTime(c.Now))
 		after.Status.Addons = append(slices.DeleteFunc(after.Status.Addons, func(was hubv1.AddonStatus) bool { return was.Name == a.Name }), a)
 	}
-	if err := apply.StatusUnchanged(ctx, r.Client, d.Before, after); err != nil || after.ResourceVersion == d.Before.ResourceVersion {
+	if err := apply.Status(ctx, r.Client, d.Before, after); err != nil || after.ResourceVersion == d.Before.ResourceVersion {
 		return err
 	}
 	r.expectations.Expect(c.Key, observed.DeliveryKind, after, r.Clock.Now())

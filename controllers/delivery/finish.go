@@ -50,7 +50,6 @@ func (r *Reconciler) finish(ctx context.Context, c *cluster, steps []plan.Step, 
 		r.tell(ctx, c, d.Delivery)
 		switch {
 		case d.Failed != nil: // what is to become of it is not known
-		case d.UID != d.Before.UID: // another one has taken its name, as the API server's answer says
 		case d.DeletedByHand():
 			errs = append(errs, r.letBe(ctx, c, d))
 		case !d.Leaving || !gone(d):

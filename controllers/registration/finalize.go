@@ -76,7 +76,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	status.Summarize(reg, status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason,
 		Message: decision.Reason + "; " + status.Count(left, "delivery") + " left"}, r.Clock.Now())
 	if err := apply.Status(ctx, r.Client, before, reg); err != nil {
-		return ctrl.Result{}, err
+		return apply.Retried(ctrl.Result{}, err)
 	}
 	r.tellSuspended(before, reg)
 	switch {

@@ -100,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	wait := r.waiting.For(client.ObjectKeyFromObject(reg), pace.Registration(before, reg, sets.Lags()), pace.Delay(before), r.Clock.Now())
 	if wait == 0 {
 		if err := r.writeStatus(ctx, before, reg, obj); err != nil {
-			return ctrl.Result{}, err
+			return apply.Retried(ctrl.Result{}, err)
 		}
 	}
 	return apply.Retried(ctrl.Result{RequeueAfter: pace.Sooner(wait, drained, again, r.nextLook(reg))},

@@ -98,27 +98,15 @@ func wrap(obj *unstructured.Unstructured, err error) error {
 	return fmt.Errorf("apply %s %s/%s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), err)
 }
 
-// Status writes the status of after, with its texts bounded, if it differs from that of before. Both are copies of
-// the same object.
+// Status writes the status of after, with its texts bounded, if it differs from that of before. Both are copies of the same object. It
+// returns a conflict if the object has changed since it was read, or is gone: what a process decided before it stood still is not written
+// over what another one has said since, and what depends on the status must not be done.
 func Status(ctx context.Context, c client.Client, before, after client.Object) error {
 	bound(c, after)
 	if equality.Semantic.DeepEqual(statusOf(before), statusOf(after)) {
 		return nil
 	}
-	if err := c.Status().Patch(ctx, after, statusPatch{before: before}); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("write status: %w", err))
-	}
-	return nil
-}
-
-// StatusUnchanged is Status for a decision that was made from the status itself. It returns a conflict if the object
-// has changed since it was read, or is gone: what was decided is not noted, and must not be done.
-func StatusUnchanged(ctx context.Context, c client.Client, before, after client.Object) error {
-	bound(c, after)
-	if equality.Semantic.DeepEqual(statusOf(before), statusOf(after)) {
-		return nil
-	}
-	err := c.Status().Patch(ctx, after, statusPatch{before: before, locked: true})
+	err := c.Status().Patch(ctx, after, statusPatch{before: before})
 	if apierrors.IsNotFound(err) {
 		kind := schema.GroupResource{Resource: reflect.TypeOf(after).Elem().Name()}
 		err = apierrors.NewConflict(kind, after.GetName(), errors.New("it is gone"))
@@ -129,11 +117,10 @@ func StatusUnchanged(ctx context.Context, c client.Client, before, after client.
 	return nil
 }
 
-// statusPatch is a merge patch of the status alone. client.MergeFrom would encode both objects as a whole, and compare that: the spec of
-// a set may have all its manifests.
+// statusPatch is a merge patch of the status alone, for the object as it was read. client.MergeFrom would encode both objects as a whole,
+// and compare them: the spec of a set may have all its manifests.
 type statusPatch struct {
 	before client.Object
-	locked bool
 }
 
 // Type implements client.Patch.
@@ -141,27 +128,21 @@ func (statusPatch) Type() types.PatchType { return types.MergePatchType }
 
 // Data implements client.Patch.
 func (p statusPatch) Data(after client.Object) ([]byte, error) {
-	was, err := json.Marshal(map[string]any{"status": statusOf(p.before)})
+	was, err := json.Marshal(statusOf(p.before))
 	if err != nil {
 		return nil, err
 	}
-	is, err := json.Marshal(map[string]any{"status": statusOf(after)})
+	is, err := json.Marshal(statusOf(after))
 	if err != nil {
 		return nil, err
 	}
-	patch, err := jsonpatch.CreateMergePatch(was, is)
-	if err != nil || !p.locked {
-		return patch, err
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(patch, &fields); err != nil {
+	change, err := jsonpatch.CreateMergePatch(was, is)
+	if err != nil {
 		return nil, err
 	}
-	meta := map[string]string{"resourceVersion": p.before.GetResourceVersion()}
-	if fields["metadata"], err = json.Marshal(meta); err != nil {
-		return nil, err
-	}
-	return json.Marshal(fields)
+	return json.Marshal(map[string]any{
+		"metadata": map[string]string{"resourceVersion": p.before.GetResourceVersion()}, "status": json.RawMessage(change),
+	})
 }
 
 // statusOf returns the status of an object, which must not be changed.
@@ -186,7 +167,7 @@ type documented struct {
 	docs string
 }
 
-// Documented returns a client with which Status and StatusUnchanged end the message of each condition that needs a person with the address
+// Documented returns a client with which Status ends the message of each condition that needs a person with the address
 // of its runbook. docs is where the pages are.
 func Documented(c client.Client, docs string) client.Client { return documented{c, docs} }
 

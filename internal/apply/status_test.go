@@ -29,18 +29,14 @@ func reported() (before, after *hubv1.AddonSet) {
 	return before, after
 }
 
-// TestStatusPatch: the patch of a status is what client.MergeFrom makes of the whole object.
+// TestStatusPatch: the patch of a status is what client.MergeFrom makes of the whole object, with its optimistic lock.
 func TestStatusPatch(t *testing.T) {
 	before, after := reported()
-	for name, tc := range map[string]struct{ ours, theirs client.Patch }{
-		"":       {statusPatch{before: before}, client.MergeFrom(before)},
-		"locked": {statusPatch{before: before, locked: true}, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})},
-	} {
-		ours := must.Get(tc.ours.Data(after)).Or(t)
-		theirs, err := tc.theirs.Data(after)
-		if err != nil || string(ours) != string(theirs) || tc.ours.Type() != tc.theirs.Type() {
-			t.Errorf("%s: %s (%v), and client.MergeFrom has %s", name, ours, err, theirs)
-		}
+	before.ResourceVersion, after.ResourceVersion = "7", "7"
+	ours := must.Get(statusPatch{before: before}.Data(after)).Or(t)
+	theirs := must.Get(client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(after)).Or(t)
+	if string(ours) != string(theirs) {
+		t.Errorf("%s, and client.MergeFrom has %s", ours, theirs)
 	}
 }
 
@@ -48,7 +44,7 @@ func BenchmarkStatusPatch(b *testing.B) {
 	before, after := reported()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := (statusPatch{before: before, locked: true}).Data(after); err != nil {
+		if _, err := (statusPatch{before: before}).Data(after); err != nil {
 			b.Fatal(err)
 		}
 	}

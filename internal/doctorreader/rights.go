@@ -125,7 +125,7 @@ func (e *examiner) rights() error {
 	return nil
 }
 
-// reviewsAtOnce is how many of some 140 SubjectAccessReviews are asked at a time. One after the other, they took seven seconds at 50 ms each.
+// reviewsAtOnce SubjectAccessReviews, of some 140, are asked at a time. One after the other, they take seven seconds at 50 ms each.
 const reviewsAtOnce = 8
 
 // allowed asks the API server which of the rights a user in these groups has. It returns an answer for each of them, or the first error.

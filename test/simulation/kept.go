@@ -58,7 +58,8 @@ func (w *World) checkOrder(write apiserver.Write) {
 			case write.Old == nil && !fluxWaits(write.New, other) && w.dependsOn(write.New, o) && !w.wasReady[nested(o, "metadata", "uid")] &&
 				!w.isThere(write.New):
 				w.violated("order", "%s is made, and %s, on which it depends, has not been Ready", write.Key, other)
-			case w.uninstalls(write) && w.dependsOn(o, write.New) && w.withdrawn(o) && !w.goesOn(o) && held(o, fluxFinalizer):
+			case w.uninstalls(write) && w.dependsOn(o, write.New) && w.withdrawn(o) && !w.goesOn(o) && held(o, fluxFinalizer) &&
+				!w.unawareOf(o, write.New):
 				w.violated("order", "%s is uninstalled, and %s, which depends on it and goes as well, is still there", write.Key, other)
 			}
 		}
@@ -80,6 +81,14 @@ func (w *World) dependsOn(o, on apiserver.Object) bool {
 		return a != nil && needed != nil && a.dependsOn == needed.name && needed.after == 0 && hasForm(a, o) && hasForm(needed, on)
 	}
 	return false
+}
+
+// unawareOf returns whether a Flux object that depends on another one does not say so. When it was made, another set had the other one. It
+// is not written again, because its delivery is of an older renderer.
+func (w *World) unawareOf(o, on apiserver.Object) bool {
+	made := func(o apiserver.Object) string { return fmt.Sprint(nested(o, "metadata", "creationTimestamp")) }
+	c := w.registrationOf(o)
+	return made(o) < made(on) && c != nil && w.frozen(c, setNameOf(o))
 }
 
 // isThere returns whether what a Flux object brings is on its cluster, since an object that is gone has left it there.

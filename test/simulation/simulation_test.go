@@ -169,16 +169,6 @@ func TestBreakGlass(t *testing.T) {
 	})
 }
 
-// TestOpen plays what still goes wrong. A script that holds is mended: it moves up to testdata.
-func TestOpen(t *testing.T) {
-	playEach(t, filepath.Join("testdata", "open"), func(t *testing.T, r Result) {
-		if len(r.Violations) == 0 {
-			t.Fatal("it holds: move it to testdata")
-		}
-		t.Logf("%s: %s", r.Violations[0].Invariant, r.Violations[0].Text)
-	})
-}
-
 // readScript returns the lines of a script.
 func readScript(t *testing.T, name string) []string {
 	t.Helper()

@@ -80,6 +80,7 @@ var Scripts = map[string]string{
 	"shared-with-all":           "values-beside-a-cluster",
 	"copy-stays":                "values-beside-a-cluster",
 	"copy-of-old":               "values-beside-a-cluster",
+	"late-status":               "progressing-said-late-by-a-process-that-stood-still",
 }
 
 // Defects are all of them.
@@ -284,5 +285,8 @@ var Defects = []Defect{
 	}},
 	{"copy-of-old", "A copy of what lies beside a cluster is not written again", "copies", []Edit{
 		{"controllers/delivery/copies/values.go", "if k.there != nil && k.there.Annotations[hubv1.HashAnnotation] == hash {", "if k.there != nil {"},
+	}},
+	{"late-status", "A status that arrives late, from a process that stood still, replaces a newer one", "status", []Edit{
+		{"internal/apply/apply.go", "\t\t\"metadata\": map[string]string{\"resourceVersion\": p.before.GetResourceVersion()}, \"status\"", "\t\t\"status\""},
 	}},
 }

@@ -129,7 +129,11 @@ func (m *fixture) interceptors() interceptor.Funcs {
 			return write(fmt.Sprintf("patch %T", obj), func() error { return c.Patch(ctx, obj, patch, opts...) })
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			return write(fmt.Sprintf("apply %T", obj), func() error {
+			what := fmt.Sprintf("apply %T", obj)
+			if o, ok := obj.(interface{ GetKind() string }); ok {
+				what = "apply " + o.GetKind()
+			}
+			return write(what, func() error {
 				err := c.Apply(ctx, obj, opts...)
 				if o, ok := obj.(metav1.Object); ok && err == nil && o.GetGeneration() == 0 {
 					o.SetGeneration(1) // as the API server says it; flux writes it

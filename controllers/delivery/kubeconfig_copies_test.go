@@ -4,12 +4,14 @@ package delivery
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -105,6 +107,27 @@ func TestKubeconfigCopyOfAReplacedCluster(t *testing.T) {
 	if m.delivery("extra") != nil || m.kubeconfig() != nil {
 		t.Error("the copy has been left")
 	}
+}
+
+// TestKubeconfigCopyThatIsNotWritten: the cluster was replaced, and the API server does not take the copy with the new kubeconfig. Nothing is
+// made for the new cluster until it does: Flux would log in to the former one.
+func TestKubeconfigCopyThatIsNotWritten(t *testing.T) {
+	m := newDeliveredFixture(t, releaseAddon("app"))
+	m.editRegistration(func(r *hubv1.ClusterRegistration) { r.Status.ClusterUID = "c2" })
+	m.rotate("t1")
+	m.failing = func(what string) (error, bool) {
+		if what == "apply Secret" {
+			return apierrors.NewInternalError(errors.New("out of order")), false
+		}
+		return nil, false
+	}
+	m.settle()
+	if o := m.object("app"); o != nil || len(m.released) != 1 {
+		t.Errorf("orphaned %v; while the copy is of the former cluster: %v", m.released, o)
+	}
+	m.failing = nil
+	m.settle()
+	m.wantReady("app")
 }
 
 // TestKubeconfigCopyGoesOnce: the kubeconfig copy goes with the last object that Flux works on. The hub does not make it again for an

@@ -84,9 +84,9 @@ func (r *Keeper) kubeconfig(ctx context.Context, c *Cluster, namespace string) e
 	if there != nil && there.Annotations[hubv1.FingerprintAnnotation] == credential.Fingerprint {
 		return nil
 	}
+	c.inPlace[namespace] = false // what is there is of before, and may lead to another cluster
 	content, err := r.kubeconfigContent(ctx, c, namespace)
 	if err != nil || content == nil {
-		c.inPlace[namespace] = false // it is that of before, and may lead to another cluster
 		return err
 	}
 	u := r.kubeconfigObject(c, namespace, content)

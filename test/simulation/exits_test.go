@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"regexp"
 	"runtime"
 	"slices"
@@ -22,13 +23,16 @@ import (
 	"github.com/chandler-hub/chandler/test/simulation/apiserver"
 )
 
-var everyExit = flag.Bool("every-exit", false, "fail each exit in every way, and not in one of them by turns")
+var everyExit = flag.Bool("every-exit", os.Getenv("CHANDLER_LONG") != "", "fail each exit in every way, and not in one of them by turns")
 
 // exitScenarios are what the requests of a controller fail in: what was there before, and what happens then.
 var exitScenarios = []struct {
 	name         string
 	before, then []string
 }{
+	{"a registration leads to another cluster", slices.Concat(exitFleet, []string{"cluster w4 Secret tier=prod", "register w4 -", "wait 8m"}), []string{
+		"repoint w3 w4", "wait 3m",
+	}},
 	{"a cluster comes", nil, []string{
 		"cluster w1 Kamaji tier=prod", "cluster w3 Secret tier=prod", "set flux-system base tier=prod hello:helm web:kustomization:hello logs:manifests", "wait 3m",
 	}},

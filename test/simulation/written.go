@@ -38,6 +38,7 @@ func (w *World) checkWrite(write apiserver.Write) {
 		w.checkBeside(write)
 	case isFlux(write.Key):
 		w.checkPaused(write)
+		w.checkLogin(write)
 		w.checkOrder(write)
 		w.checkOrigin(write)
 	case write.Key.Group == "chandler.dev":
@@ -48,6 +49,21 @@ func (w *World) checkWrite(write apiserver.Write) {
 			w.checkAsked(write)
 			w.checkUnread(write)
 		}
+	}
+}
+
+// checkLogin: a Flux object is made when the kubeconfig copy that it names leads to its cluster, and not to a former one.
+func (w *World) checkLogin(write apiserver.Write) {
+	name, _ := nested(write.New, "spec", "kubeConfig", "secretRef", "name").(string)
+	secret := w.server.Get(apiserver.Key{Kind: "Secret", Namespace: write.Key.Namespace, Name: name})
+	if write.Old != nil || secret == nil {
+		return
+	}
+	text, _ := nested(secret, "data", "value").(string)
+	raw, _ := base64.StdEncoding.DecodeString(text)
+	to, _, err := w.reach(string(raw))
+	if of := nested(write.New, "metadata", "annotations", hubv1.ClusterUIDAnnotation); err == nil && of != string(to.uid()) {
+		w.violated("kubeconfigs", "%s is made for cluster %v, and its kubeconfig copy leads to %s, which is %s", write.Key, of, to.name, to.uid())
 	}
 }
 

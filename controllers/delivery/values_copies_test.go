@@ -163,6 +163,23 @@ func TestValuesCopyGoesWithItsDelivery(t *testing.T) {
 	m.wantsCopy("")
 }
 
+// TestValuesCopyGoesBesideAnotherSet: another set goes on with the add-on that read the copy, and does not read it. The copy goes, although
+// the delivery that it was made for is gone, and the other set has objects there.
+func TestValuesCopyGoesBesideAnotherSet(t *testing.T) {
+	m := valuesFixture(t, readsBeside("app", ofKey("one")))
+	m.wantsCopy("one=1")
+	for _, o := range delivered("extra", releaseAddon("app"), releaseAddon("logs")) {
+		m.create(o)
+	}
+	m.settle()
+	m.withdraw(testSet)
+	m.settle()
+	m.wantsCopy("")
+	if m.delivery(testSet) != nil || m.object("logs") == nil || len(m.uninstalled) > 0 {
+		t.Errorf("uninstalled %v; there are %v", m.uninstalled, m.objects())
+	}
+}
+
 // TestValuesCopyIsWrittenFirst: the hub writes no add-on before what the add-on reads.
 func TestValuesCopyIsWrittenFirst(t *testing.T) {
 	m := newServedFixture(t, append(addonsOf(testSet, "1", readsBeside("web", ofKey("one"))),

@@ -163,8 +163,8 @@ func (r *Keeper) keepCopy(ctx context.Context, c *Cluster, k *copied) error {
 		return r.dropCopy(ctx, k)
 	}
 	if !k.read() {
-		if c.Delivery(k.namespace, k.delivery) == nil { // then the Flux objects may not have been looked at
-			if left, err := r.Reader.ObjectsLeft(ctx, c.Observed(), k.namespace); err != nil || len(left) > 0 {
+		if c.Delivery(k.namespace, k.delivery) == nil { // then a Flux object that reads it may not have been looked at
+			if left, err := r.Reader.ObjectsLeft(ctx, c.Observed(), k.namespace); err != nil || slices.ContainsFunc(left, c.overlooked) {
 				return err
 			}
 		}
@@ -191,6 +191,11 @@ func (r *Keeper) keepCopy(ctx context.Context, c *Cluster, k *copied) error {
 		return nil
 	}
 	return r.writeCopy(ctx, c, k, keys, hash)
+}
+
+// overlooked returns whether a Flux object is not among those of which the pass knows what they read.
+func (c *Cluster) overlooked(o metav1.PartialObjectMetadata) bool {
+	return !slices.ContainsFunc(slices.Collect(maps.Values(c.Objects)), func(seen *observed.Object) bool { return seen.UID == o.UID })
 }
 
 func (r *Keeper) dropCopy(ctx context.Context, k *copied) error {

@@ -68,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (ctrl
 	c := newCluster(planned.Begin(seen))
 	result, err := r.serve(ctx, c)
 	again := r.dismiss(ctx, c)
-	if err == nil && (result == ctrl.Result{} || result.RequeueAfter > 0) { // otherwise it is tried again as soon as after an error
+	if err == nil {
 		result.RequeueAfter = pace.Sooner(result.RequeueAfter, again)
 	}
 	return result, err
@@ -89,7 +89,7 @@ func (r *Reconciler) serve(ctx context.Context, c *cluster) (ctrl.Result, error)
 	if forsaken, err := r.forsaken(ctx, c); err != nil {
 		return ctrl.Result{}, err
 	} else if forsaken {
-		return ctrl.Result{}, r.forsake(ctx, c)
+		return c.retried(ctx, 0, r.forsake(ctx, c))
 	}
 	if err := r.planner().Render(ctx, c.Planned()); err != nil {
 		return ctrl.Result{}, err

@@ -21,9 +21,6 @@ import (
 // the set does not want the delivery any more, it stays until the set withdraws it: without a delivery nothing would
 // remove what it delivered.
 func (r *Reconciler) letBe(ctx context.Context, c *cluster, d *delivery) error {
-	if d.Withdrawn() {
-		return nil // since it was read, as the answer to its status says: that wakes us
-	}
 	if d.WantedAgain {
 		if still, err := r.makesAgain(ctx, d); err != nil || !still {
 			c.LookAgain(observed.Soon)

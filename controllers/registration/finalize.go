@@ -76,7 +76,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 	status.Summarize(reg, status.Summary{Phase: status.Working, Reason: hubv1.TerminatingReason,
 		Message: decision.Reason + "; " + status.Count(left, "delivery") + " left"}, r.Clock.Now())
 	if err := apply.Status(ctx, r.Client, before, reg); err != nil {
-		return apply.Retried(ctrl.Result{}, err)
+		return ctrl.Result{}, err
 	}
 	r.tellSuspended(before, reg)
 	switch {
@@ -86,7 +86,7 @@ func (r *Reconciler) finalize(ctx context.Context, reg *hubv1.ClusterRegistratio
 		if seen == 0 {
 			again = pace.Sooner(again, time.Second) // the cache is behind, and may never show what has gone meanwhile
 		}
-		return apply.Retried(ctrl.Result{RequeueAfter: again}, found.unread) // the last delivery wakes us when it goes
+		return ctrl.Result{RequeueAfter: again}, found.unread // the last delivery wakes us when it goes
 	case fresh:
 		// The matcher may have been making deliveries before it knew. Once it knows the condition, it makes no more.
 		return ctrl.Result{RequeueAfter: time.Second}, nil

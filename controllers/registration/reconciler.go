@@ -59,6 +59,10 @@ type Reconciler struct {
 
 // Reconcile brings a registration's status, labels and finalizer up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistration) (ctrl.Result, error) {
+	return apply.Retried(r.reconcile(ctx, reg))
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, reg *hubv1.ClusterRegistration) (ctrl.Result, error) {
 	cached := func(expectations.Object) string { return reg.ResourceVersion }
 	if !r.expectations.Satisfied(client.ObjectKeyFromObject(reg), cached, r.Clock.Now()) {
 		return ctrl.Result{RequeueAfter: expectations.Wait}, nil
@@ -100,11 +104,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, reg *hubv1.ClusterRegistrati
 	wait := r.waiting.For(client.ObjectKeyFromObject(reg), pace.Registration(before, reg, sets.Lags()), pace.Delay(before), r.Clock.Now())
 	if wait == 0 {
 		if err := r.writeStatus(ctx, before, reg, obj); err != nil {
-			return apply.Retried(ctrl.Result{}, err)
+			return ctrl.Result{}, err
 		}
 	}
-	return apply.Retried(ctrl.Result{RequeueAfter: pace.Sooner(wait, drained, again, r.nextLook(reg))},
-		errors.Join(failed, found.unread, r.label(ctx, reg)))
+	return ctrl.Result{RequeueAfter: pace.Sooner(wait, drained, again, r.nextLook(reg))}, errors.Join(failed, found.unread, r.label(ctx, reg))
 }
 
 // serves says what is delivered to the cluster through a registration, and whether another registration has the cluster.

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -195,11 +196,15 @@ func Passes(err error) bool {
 		errors.As(err, &unreached) || errors.Is(err, ErrBeingDeleted)
 }
 
-// Retried turns the result and error of a reconcile into what it returns to controller-runtime. If err consists only
-// of conflicts, the request is requeued with the back-off of an error, but not logged or counted as one.
+// afterConflict is how long a request waits after a conflict, until the cache has caught up.
+const afterConflict = 250 * time.Millisecond
+
+// Retried turns the result and error of a reconcile into what it returns to controller-runtime. If err consists only of conflicts, the
+// request is requeued soon, and the conflicts are not logged or counted as errors. The back-off of an error would be too long: the request
+// may have failed for another reason for an hour, and then a conflict would be the next step of that back-off.
 func Retried(result ctrl.Result, err error) (ctrl.Result, error) {
 	if err != nil && Lagged(err) {
-		return ctrl.Result{Requeue: true}, nil //nolint:staticcheck // SA1019: a conflict is the retry on error that the rate limiter is for
+		return ctrl.Result{RequeueAfter: afterConflict}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, err // which is tried again sooner; controller-runtime warns of both

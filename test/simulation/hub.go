@@ -282,8 +282,6 @@ func takeIn[R comparable](m *processManager, c controller.TypedController[R], na
 		case result.RequeueAfter > 0:
 			q.Forget(req)
 			q.AddAfter(req, result.RequeueAfter)
-		case result.Requeue: //nolint:staticcheck // SA1019: internal/controller honours it, and the hub may return it after a conflict
-			q.AddRateLimited(req)
 		default:
 			q.Forget(req)
 		}

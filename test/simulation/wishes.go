@@ -156,13 +156,24 @@ func (w *World) wanted(c *cluster, work *workload) bool {
 			return false
 		}
 		if cl.name == work.addon {
-			return !w.hasAnother(c, cl, work) && !slices.ContainsFunc(claims, func(other claim) bool {
+			return !cl.releasesAnother(work) && !w.hasAnother(c, cl, work) && !slices.ContainsFunc(claims, func(other claim) bool {
 				return other.name == cl.name && !w.mute(c, other) && w.beats(c, other, cl, work.set) &&
 					!slices.Contains(w.contradicted(other.set, c), other.name)
 			})
 		}
 		return cl.goesOnWith(work) && !(w.made(c, cl) && w.keeps(work))
 	})
+}
+
+// releasesAnother returns whether a workload of another set is a Helm release of another name than a claim installs, which is not moved
+// from that workload: what was renamed keeps its release, and the next add-on of its new name has one of its own.
+func (cl claim) releasesAnother(work *workload) bool {
+	release := cl.name
+	if cl.form == "helm" && cl.release != "" {
+		release = cl.release
+	}
+	return cl.form != "kustomization" && work.set != cl.set.namespace+"/"+cl.set.name && !cl.goesOnWith(work) &&
+		!strings.HasSuffix(work.name, "/"+release)
 }
 
 // hasAnother returns whether a claim is moved from another workload of a cluster, which it has by now or is to go on with. So it does

@@ -310,7 +310,8 @@ func TestOrphanSaysWhatFluxHasBegun(t *testing.T) {
 	}
 }
 
-// TestFinalizerOfAnOrphan: an orphan does not wait for a worker of Flux that hangs. What is uninstalled does.
+// TestFinalizerOfAnOrphan: an orphan does not wait for a worker of Flux that hangs. What is uninstalled does, and what is handed over: Flux
+// may be in the middle of an upgrade.
 func TestFinalizerOfAnOrphan(t *testing.T) {
 	const theirs = "example.org/theirs"
 	for name, tc := range map[string]struct {
@@ -325,7 +326,7 @@ func TestFinalizerOfAnOrphan(t *testing.T) {
 		"JustDeleted": {verb: plan.Orphan, since: 3 * time.Second, left: []string{fluxFinalizer}, again: 7 * time.Second},
 		"AUsersToo":   {verb: plan.Orphan, since: time.Minute, more: []string{theirs}, left: []string{theirs}},
 		"Uninstall":   {verb: plan.Uninstall, since: time.Hour, left: []string{fluxFinalizer}},
-		"HandOver":    {verb: plan.HandOver, since: time.Hour},
+		"HandOver":    {verb: plan.HandOver, since: time.Hour, left: []string{fluxFinalizer}},
 		"AnotherOne":  {verb: plan.Orphan, since: time.Minute, another: true, left: []string{fluxFinalizer}},
 	} {
 		for _, kind := range []string{fluxspec.HelmReleaseKind, fluxspec.KustomizationKind} {

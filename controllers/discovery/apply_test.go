@@ -21,24 +21,31 @@ import (
 	"github.com/chandler-hub/chandler/internal/origin"
 )
 
-// TestApplyYields: a label that somebody else has set stays theirs, and an event says so. Any other conflict is an error like
-// another: to be tried again, and nothing to tell of.
+// TestApplyYields: a label that somebody else has set stays theirs, and an event says so. So does one of a registration that was restored
+// with the annotation that lists the copied labels. Any other conflict is an error like another: to be tried again, and nothing to tell of.
 func TestApplyYields(t *testing.T) {
+	const ours = `ClusterRegistration "one" does not follow the labels of its origin`
+	annotation := apierrors.NewApplyConflict(nil, `conflict with "kubectl-create": .metadata.annotations.chandler.dev/copied-labels`)
 	cases := map[string]struct {
-		err    error
+		err    error // of the first write
+		again  error // of the second one
 		writes int
 		failed bool
 		events []string
 	}{
 		"Label": {
-			apierrors.NewApplyConflict(nil, `Apply failed with 1 conflict: conflict with "kubectl-edit": .metadata.labels.env`), 2, false,
+			apierrors.NewApplyConflict(nil, `Apply failed with 1 conflict: conflict with "kubectl-edit": .metadata.labels.env`), nil, 2, false,
 			[]string{`ClusterRegistration "one" has its own value for env; it is kept`},
 		},
-		"Origin": {apierrors.NewApplyConflict(nil, `Apply failed with 1 conflict: conflict with "flux": .spec.originRef.name`), 1, true, nil},
-		"Version": {
-			apierrors.NewConflict(schema.GroupResource{}, "one", context.DeadlineExceeded), 1, true, nil,
+		"RestoredAndAdded": {annotation, nil, 1, true, []string{ours}},
+		"RestoredAndChanged": {
+			apierrors.NewApplyConflict(nil, `conflict with "kubectl-create": .metadata.labels.env`), annotation, 2, true, []string{ours},
 		},
-		"None": {nil, 1, false, nil},
+		"Origin": {apierrors.NewApplyConflict(nil, `Apply failed with 1 conflict: conflict with "flux": .spec.originRef.name`), nil, 1, true, nil},
+		"Version": {
+			apierrors.NewConflict(schema.GroupResource{}, "one", context.DeadlineExceeded), nil, 1, true, nil,
+		},
+		"None": {nil, nil, 1, false, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +57,7 @@ func TestApplyYields(t *testing.T) {
 					if writes == 1 {
 						return tc.err
 					}
-					return nil
+					return tc.again
 				},
 			})}
 			req := Request{Kind: origin.Secret, NamespacedName: types.NamespacedName{Namespace: "fleet", Name: "one"}}
@@ -65,6 +72,7 @@ func TestApplyYields(t *testing.T) {
 			var got []string
 			for e := range recorder.Events {
 				_, text, _ := strings.Cut(e, "LabelConflict ")
+				text, _, _ = strings.Cut(text, ":")
 				got = append(got, text)
 			}
 			if d := cmp.Diff(tc.events, got); d != "" {

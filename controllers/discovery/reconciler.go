@@ -344,10 +344,16 @@ func (r *Reconciler) apply(ctx context.Context, req Request, obj *unstructured.U
 	err := write(desired, nil)
 	if apierrors.IsConflict(err) {
 		if left, theirs := without(desired, err); len(theirs) > 0 { // a conflict may be about something else
-			r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.LabelConflictEvent, "Register",
-				"ClusterRegistration %q has its own value for %s; it is kept", name, strings.Join(theirs, ", "))
-			err = write(left, theirs)
+			if err = write(left, theirs); err == nil {
+				r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.LabelConflictEvent, "Register",
+					"ClusterRegistration %q has its own value for %s; it is kept", name, strings.Join(theirs, ", "))
+			}
 		}
+	}
+	if apierrors.IsConflict(err) && strings.Contains(err.Error(), ".metadata.annotations."+hubv1.CopiedAnnotation) {
+		r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.LabelConflictEvent, "Register",
+			"ClusterRegistration %q does not follow the labels of its origin: another writer has its annotation %s, as a backup that was restored "+
+				"may. Remove the annotation from it, and the labels that the annotation lists: the hub writes them again", name, hubv1.CopiedAnnotation)
 	}
 	if err != nil {
 		return fmt.Errorf("apply ClusterRegistration %s/%s: %w", req.Namespace, name, err)

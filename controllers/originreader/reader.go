@@ -107,20 +107,6 @@ func (o *Reader) Get(ctx context.Context, kind origin.Kind, key types.Namespaced
 	return obj, verdict, nil
 }
 
-// MayRegister returns whether an origin that does not ask to be registered could be if it did.
-func (o *Reader) MayRegister(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured) (bool, error) {
-	asks := obj.DeepCopy()
-	labels := asks.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[hubv1.RegisterLabel] = "true"
-	asks.SetLabels(labels)
-	asks.SetDeletionTimestamp(nil)
-	verdict, err := o.judge(ctx, kind, asks)
-	return verdict.Origin == teardown.OriginWanted, err
-}
-
 // judge says what an origin asks for, from its labels and its surroundings.
 func (o *Reader) judge(ctx context.Context, kind origin.Kind, obj *unstructured.Unstructured) (origin.Verdict, error) {
 	around := origin.Around{ClusterExists: func(name string) bool {

@@ -123,16 +123,6 @@ func (d *Desired) Reinstall(o *Observed) (from, to Place, anew bool) {
 	return from, to, from != to
 }
 
-// TakesOver returns whether a desired object goes on with an observed one's workload, or with its own, so that Flux
-// removes nothing of it: Flux neither reinstalls nor prunes one folder for another.
-func (d *Desired) TakesOver(o *Observed) bool {
-	if d.Key != o.Key {
-		return canTakeOver(*d, *o)
-	}
-	_, _, anew := d.Reinstall(o)
-	return !anew && d.Content == o.Content
-}
-
 // movesOnto returns the object that still has the release onto which an update would move a workload; "" if none has.
 func (d *Desired) movesOnto(o *Observed, leaving []Observed) string {
 	if _, _, anew := d.Reinstall(o); !anew || d.sameRelease(o) {

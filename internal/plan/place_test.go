@@ -172,24 +172,3 @@ func TestMark(t *testing.T) {
 		}
 	}
 }
-
-// What goes on with an object takes nothing of it away.
-func TestTakesOver(t *testing.T) {
-	there := plan.Observed{Key: plan.Key{Kind: "Kustomization", Namespace: "flux-system", Name: "one"}, Addon: "a", Content: plan.Content{Folder: "/a"}}
-	for name, tc := range map[string]struct {
-		desired func(*plan.Desired)
-		want    bool
-	}{
-		"Itself":           {func(*plan.Desired) {}, true},
-		"AnotherFolder":    {func(d *plan.Desired) { d.Folder = "/b" }, false},
-		"AnotherNamespace": {func(d *plan.Desired) { d.Namespace = "elsewhere" }, false},
-		"AnotherName":      {func(d *plan.Desired) { d.Key.Name = "two" }, true},
-		"AnotherKind":      {func(d *plan.Desired) { d.Key.Kind, d.Folder = "HelmRelease", "" }, false},
-	} {
-		d := plan.Desired{Key: there.Key, Addon: "a", Content: plan.Content{Folder: "/a"}}
-		tc.desired(&d)
-		if got := d.TakesOver(&there); got != tc.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-}

@@ -4,6 +4,7 @@ package delivery
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,32 +19,25 @@ import (
 // condition of its own, because the add-ons are delivered without it, and become Ready. It returns what the Ready
 // condition says of it.
 func reportRefused(d *delivery, now time.Time) string {
-	texts, reason := refused(d)
+	texts := refused(d)
 	if len(texts) == 0 {
 		status.Clear(d.AddonDelivery, hubv1.OverridesRefusedCondition)
 		return ""
 	}
-	status.Set(d.AddonDelivery, hubv1.OverridesRefusedCondition, metav1.ConditionTrue, reason, strings.Join(texts, status.Separator), now)
+	status.Set(d.AddonDelivery, hubv1.OverridesRefusedCondition, metav1.ConditionTrue, hubv1.OverrideRefusedReason, strings.Join(texts, status.Separator), now)
 	return fmt.Sprintf("; what the cluster's owner wrote is ignored in part: see condition %s", hubv1.OverridesRefusedCondition)
 }
 
-// refused returns what the cluster's owner wrote and the hub ignores, and the reason of the condition.
-func refused(d *delivery) (texts []string, reason string) {
+// refused returns what the cluster's owner wrote and the hub ignores.
+func refused(d *delivery) []string {
 	if d.DeletionTimestamp != nil || d.Result == nil {
-		return nil, ""
+		return nil
 	}
-	reason = hubv1.VariablesUnreadableReason
-	texts = append(texts, d.Unreadable...)
+	texts := slices.Clone(d.Unreadable)
 	for _, r := range d.Result.Refused {
 		texts = append(texts, r.String())
-		switch {
-		case r.Override >= 0:
-			reason = hubv1.OverrideRefusedReason
-		case reason != hubv1.OverrideRefusedReason:
-			reason = hubv1.VariableRefusedReason
-		}
 	}
-	return texts, reason
+	return texts
 }
 
 // reportOmitted returns what the Ready condition says of labels and annotations that the set gives to its objects, and that they do not

@@ -3,7 +3,6 @@
 package serving
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -24,10 +23,6 @@ func (s *Sets) refuse(d *hubv1.AddonDelivery) {
 		return
 	}
 	s.refused = append(s.refused, "AddonSet "+d.SetKey().String()+": "+c.Message)
-	order := []string{"", hubv1.VariablesUnreadableReason, hubv1.VariableRefusedReason, hubv1.OverrideRefusedReason}
-	s.refusedReason = slices.MaxFunc([]string{s.refusedReason, c.Reason}, func(a, b string) int {
-		return cmp.Compare(slices.Index(order, a), slices.Index(order, b))
-	})
 }
 
 // Unreadable adds what cannot be read, once: each delivery's list begins with it.
@@ -45,9 +40,6 @@ func (s *Sets) Unreadable(reg *hubv1.ClusterRegistration, obj *unstructured.Unst
 	}
 	slices.Sort(out)
 	s.refused = append(texts, out...)
-	if len(texts) > 0 {
-		s.refusedReason = cmp.Or(s.refusedReason, hubv1.VariablesUnreadableReason)
-	}
 }
 
 // maxRefused is how much of it the Ready condition quotes; the condition has the rest.
@@ -61,6 +53,6 @@ func (s *Sets) reportRefused(reg *hubv1.ClusterRegistration, now time.Time) stri
 		return ""
 	}
 	text := strings.Join(s.refused, status.Separator)
-	status.Set(reg, hubv1.OverridesRefusedCondition, metav1.ConditionTrue, s.refusedReason, text, now)
+	status.Set(reg, hubv1.OverridesRefusedCondition, metav1.ConditionTrue, hubv1.OverrideRefusedReason, text, now)
 	return "; refused: " + excerpt.Of(text, maxRefused)
 }

@@ -18,28 +18,26 @@ import (
 func TestRefusedIsTold(t *testing.T) {
 	broken := &unstructured.Unstructured{Object: map[string]any{"kind": "TenantControlPlane", "metadata": map[string]any{"name": "one", "annotations": map[string]any{hubv1.VariablesAnnotation: "- a list"}}}}
 	const unreadable = `annotation chandler.dev/variables of TenantControlPlane "one" is not an object in JSON or YAML; it is ignored`
-	delivery := func(set, reason, message string) *hubv1.AddonDelivery {
+	delivery := func(set, message string) *hubv1.AddonDelivery {
 		d := &hubv1.AddonDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: set}}
 		d.Spec.AddonSetRef.Name = set
 		if message != "" {
-			status.Set(d, hubv1.OverridesRefusedCondition, metav1.ConditionTrue, reason, message, time.Time{})
+			status.Set(d, hubv1.OverridesRefusedCondition, metav1.ConditionTrue, hubv1.OverrideRefusedReason, message, time.Time{})
 		}
 		return d
 	}
 	cases := map[string]struct {
 		deliveries []*hubv1.AddonDelivery
 		origin     *unstructured.Unstructured
-		reason     string
 		want       string // empty for no condition
 	}{
-		"Nothing": {[]*hubv1.AddonDelivery{delivery("a", "", "")}, nil, "", ""},
-		"One":     {[]*hubv1.AddonDelivery{delivery("a", hubv1.OverrideRefusedReason, "no")}, nil, hubv1.OverrideRefusedReason, "AddonSet flux-system/a: no"},
-		"Two": {[]*hubv1.AddonDelivery{delivery("b", hubv1.OverrideRefusedReason, "no"), delivery("a", hubv1.VariableRefusedReason, "not that")}, nil,
-			hubv1.OverrideRefusedReason, "AddonSet flux-system/a: not that; AddonSet flux-system/b: no"},
-		"Unreadable":    {nil, broken, hubv1.VariablesUnreadableReason, unreadable},
-		"UnreadableOne": {[]*hubv1.AddonDelivery{delivery("a", hubv1.VariablesUnreadableReason, unreadable), delivery("b", hubv1.VariablesUnreadableReason, unreadable)}, broken, hubv1.VariablesUnreadableReason, unreadable},
-		"UnreadableAndMore": {[]*hubv1.AddonDelivery{delivery("a", hubv1.OverrideRefusedReason, unreadable+"; no")}, broken,
-			hubv1.OverrideRefusedReason, unreadable + "; AddonSet flux-system/a: no"},
+		"Nothing": {[]*hubv1.AddonDelivery{delivery("a", "")}, nil, ""},
+		"One":     {[]*hubv1.AddonDelivery{delivery("a", "no")}, nil, "AddonSet flux-system/a: no"},
+		"Two": {[]*hubv1.AddonDelivery{delivery("b", "no"), delivery("a", "not that")}, nil,
+			"AddonSet flux-system/a: not that; AddonSet flux-system/b: no"},
+		"Unreadable":        {nil, broken, unreadable},
+		"UnreadableOne":     {[]*hubv1.AddonDelivery{delivery("a", unreadable), delivery("b", unreadable)}, broken, unreadable},
+		"UnreadableAndMore": {[]*hubv1.AddonDelivery{delivery("a", unreadable+"; no")}, broken, unreadable + "; AddonSet flux-system/a: no"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -58,8 +56,8 @@ func TestRefusedIsTold(t *testing.T) {
 				}
 				return
 			}
-			if c == nil || c.Reason != tc.reason || c.Message != tc.want {
-				t.Errorf("it says %+v, want %s: %s", c, tc.reason, tc.want)
+			if c == nil || c.Reason != hubv1.OverrideRefusedReason || c.Message != tc.want {
+				t.Errorf("it says %+v, want %s", c, tc.want)
 			}
 			if ready != "; refused: "+tc.want {
 				t.Errorf("Ready says %q", ready)
@@ -67,7 +65,7 @@ func TestRefusedIsTold(t *testing.T) {
 		})
 	}
 	var s Sets
-	s.refuse(delivery("a", hubv1.OverrideRefusedReason, strings.Repeat("x", 2000)))
+	s.refuse(delivery("a", strings.Repeat("x", 2000)))
 	if ready := s.reportRefused(&hubv1.ClusterRegistration{}, time.Time{}); len(ready) > 400 {
 		t.Errorf("Ready says it in %d characters", len(ready))
 	}

@@ -34,9 +34,8 @@ type Sets struct {
 	addons map[string]bool
 	// idle names the overrides of add-ons that no set delivers here.
 	idle []string
-	// refused is what the hub ignores of what the cluster's owner wrote, and refusedReason is the condition's reason.
-	refused       []string
-	refusedReason string
+	// refused is what the hub ignores of what the cluster's owner wrote.
+	refused []string
 	// held says what the removal guards of sets hold here, by the set.
 	held map[string]string
 	// failed names each failed add-on, with its set and the reason.

@@ -24,7 +24,8 @@ func reportRefused(d *delivery, now time.Time) string {
 		status.Clear(d.AddonDelivery, hubv1.OverridesRefusedCondition)
 		return ""
 	}
-	status.Set(d.AddonDelivery, hubv1.OverridesRefusedCondition, metav1.ConditionTrue, hubv1.OverrideRefusedReason, strings.Join(texts, status.Separator), now)
+	status.Set(d.AddonDelivery, hubv1.OverridesRefusedCondition, metav1.ConditionTrue, hubv1.OverrideRefusedReason,
+		strings.Join(texts, status.Separator), now)
 	return fmt.Sprintf("; what the cluster's owner wrote is ignored in part: see condition %s", hubv1.OverridesRefusedCondition)
 }
 

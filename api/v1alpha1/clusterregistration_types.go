@@ -212,7 +212,7 @@ type ClusterRegistrationStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// conditions: Ready, KubeConfigValid and Reachable are always there. Reconciling, Stalled, CredentialExpiring,
-	// Draining, Duplicate, Suspended, Maintenance, RemovalsHeld, OverridesRefused, OriginIgnored and Unregistering are
+	// Draining, Duplicate, Suspended, Maintenance, RemovalsHeld, OverridesRefused and Unregistering are
 	// there only while true.
 	// +optional
 	// +listType=map

@@ -32,10 +32,6 @@ const (
 	// delay is over.
 	UnregisteringCondition = "Unregistering"
 
-	// OriginIgnoredCondition of a ClusterRegistration, only while true: an origin of the same name is labelled to be
-	// registered, and the hub ignores it.
-	OriginIgnoredCondition = "OriginIgnored"
-
 	// OverridesRefusedCondition of an AddonDelivery and of a ClusterRegistration, only while true: the cluster's
 	// owner wrote an override, a variable or an annotation that is not allowed, or that the hub cannot read. The hub
 	// delivers everything without it.
@@ -205,10 +201,6 @@ func OrphansAddons(reason string) bool {
 	return reason == OriginDeletedReason || reason == ForcedReason || reason == SameClusterReason
 }
 
-// WrittenByHandReason of OriginIgnored: the registration has a spec.kubeConfig and no originRef, so only its author
-// knows whether it is for the origin's cluster.
-const WrittenByHandReason = "WrittenByHand"
-
 // Reasons of Draining, and of Ready during a drain.
 const (
 	// DrainInProgressReason: add-ons are left on the cluster.
@@ -256,13 +248,9 @@ const (
 
 // Reasons of OverridesRefused. If several apply, the condition has the first.
 const (
-	// OverrideRefusedReason: an override changes a path that its set does not open, or cannot be applied.
+	// OverrideRefusedReason: an override changes a path that its set does not open, or cannot be applied; a variable would decide a field
+	// that no cluster may decide, or an expression fails with its value, or the hub cannot read it.
 	OverrideRefusedReason = "OverrideRefused"
-	// VariableRefusedReason: a variable would decide a field that no cluster may decide, or an expression fails with
-	// its value.
-	VariableRefusedReason = "VariableRefused"
-	// VariablesUnreadableReason: the hub cannot read the variables annotation, or a variable.
-	VariablesUnreadableReason = "VariablesUnreadable"
 )
 
 // Reasons of an AddonDelivery's Ready.

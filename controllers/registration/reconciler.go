@@ -115,9 +115,6 @@ func (r *Reconciler) serves(ctx context.Context, reg *hubv1.ClusterRegistration)
 	if err := r.duplicates(ctx, reg); err != nil {
 		return nil, err
 	}
-	if err := r.namesake(ctx, reg); err != nil {
-		return nil, err
-	}
 	return r.sets(ctx, reg)
 }
 

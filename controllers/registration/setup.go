@@ -113,9 +113,6 @@ func (r *Reconciler) wake(ctx context.Context, kind origin.Kind, news *enqueue.B
 	}
 	for i := range regs.Items {
 		reg := &regs.Items[i]
-		if reg.Spec.OriginRef == nil && reg.Spec.KubeConfig != nil && status.IsTrue(reg, hubv1.OriginIgnoredCondition) {
-			news.Ring(ctx, reg)
-		}
 		if reg.Spec.OriginRef == nil || reg.Spec.OriginRef.APIGroup != kind.Group || reg.Spec.OriginRef.Kind != kind.Kind {
 			continue
 		}
@@ -201,9 +198,6 @@ func setChanges() predicate.Predicate {
 
 func (r *Reconciler) usersOfSecret(ctx context.Context, obj client.Object) []reconcile.Request {
 	out := enqueue.UsersOfSecret(r.Client)(ctx, obj)
-	if r.Config.Origins.Concerns(origin.Secret, obj) {
-		out = append(out, r.named(ctx, origin.Secret, obj)...)
-	}
 	profiles, err := r.Origins.NamingSecret(ctx, client.ObjectKeyFromObject(obj))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "look for who names a Secret", "secret", client.ObjectKeyFromObject(obj).String())
@@ -241,8 +235,7 @@ func (r *Reconciler) inNamespace(ctx context.Context, namespace client.Object) [
 
 func (r *Reconciler) ofOrigin(kind origin.Kind) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
-		out := enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()),
+		return enqueue.Registrations(ctx, r.Client, client.InNamespace(obj.GetNamespace()),
 			client.MatchingFields{index.RegistrationOrigin: index.Origin(kind.Reference(obj.GetName()))})
-		return append(out, r.named(ctx, kind, obj)...)
 	}
 }

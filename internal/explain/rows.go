@@ -186,7 +186,7 @@ func (e *explainer) header() []Line {
 		add("Deleted", "being unregistered for "+page.Since(&reg.DeletionTimestamp.Time, e.Now))
 	}
 	for _, typ := range []string{hubv1.ReadyCondition, hubv1.ReachableCondition, hubv1.KubeConfigValidCondition,
-		hubv1.UnregisteringCondition, hubv1.OriginIgnoredCondition} {
+		hubv1.UnregisteringCondition} {
 		c := status.Find(reg, typ)
 		switch {
 		case c == nil && (typ == hubv1.ReadyCondition || typ == hubv1.ReachableCondition):

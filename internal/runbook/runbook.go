@@ -94,7 +94,6 @@ var anchors = map[string]string{
 	hubv1.OriginKindNotInstalledReason: origin,
 	hubv1.OriginMissingReason:          origin,
 	hubv1.OriginLostReason:             origin,
-	hubv1.WrittenByHandReason:          duplicate,
 	hubv1.DuplicateReason:              duplicate,
 	hubv1.SameClusterReason:            duplicate,
 	hubv1.DrainTimedOutReason:          "a-drain-is-out-of-time",
@@ -108,8 +107,6 @@ var anchors = map[string]string{
 	hubv1.SourcesNotReadyReason:       "an-add-on-does-not-become-ready",
 	hubv1.AddonsLostReason:            lost,
 	hubv1.OverrideRefusedReason:       "an-override-is-refused",
-	hubv1.VariableRefusedReason:       "an-override-is-refused",
-	hubv1.VariablesUnreadableReason:   "an-override-is-refused",
 
 	// Sets.
 	hubv1.InvalidSpecReason:                 compiles,

@@ -19,12 +19,12 @@ import (
 const FluxTakes = 10 * time.Second
 
 // unfinalize takes Flux's finalizer off an object that is orphaned, if Flux does not take it off in time. A worker of Flux that was
-// reconciling the object when its cluster stopped answering may be blocked by that cluster for minutes, or for ever, and no other worker
-// may reconcile the object meanwhile. Flux would take the finalizer off as well, since the object is suspended. The blocked worker may still
-// act when the cluster answers again: the orphan's message says so (begun). Flux alone finishes an uninstallation.
+// reconciling the object when its cluster stopped answering may be blocked by that cluster for minutes, or for ever, and no other
+// worker may reconcile the object meanwhile. Flux would take the finalizer off as well, since the object is suspended. The blocked
+// worker may still act when the cluster answers again: the orphan's message says so (begun). Flux alone finishes an uninstallation.
 //
-// A hand-over waits for Flux, however long that takes: its worker may be in the middle of an upgrade with hooks, and the object that takes
-// over would begin another one beside it.
+// A hand-over waits for Flux, however long that takes: its worker may be in the middle of an upgrade with hooks, and the object that
+// takes over would begin another one beside it.
 func (r *Reconciler) unfinalize(ctx context.Context, c *cluster, s plan.Step) error {
 	o, obj := c.Objects[s.Key], observed.NewObject(s.Key)
 	if s.Verb != plan.Orphan {

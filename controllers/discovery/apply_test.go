@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,7 +26,7 @@ import (
 // with the annotation that lists the copied labels. Any other conflict is an error like another: to be tried again, and nothing to tell of.
 func TestApplyYields(t *testing.T) {
 	const ours = `ClusterRegistration "one" does not follow the labels of its origin`
-	annotation := apierrors.NewApplyConflict(nil, `conflict with "kubectl-create": .metadata.annotations.chandler.dev/copied-labels`)
+	annotation := conflictOf(".metadata.annotations.chandler.dev/copied-labels")
 	cases := map[string]struct {
 		err    error // of the first write
 		again  error // of the second one
@@ -34,14 +35,16 @@ func TestApplyYields(t *testing.T) {
 		events []string
 	}{
 		"Label": {
-			apierrors.NewApplyConflict(nil, `Apply failed with 1 conflict: conflict with "kubectl-edit": .metadata.labels.env`), nil, 2, false,
+			conflictOf(".metadata.labels.env"), nil, 2, false,
 			[]string{`ClusterRegistration "one" has its own value for env; it is kept`},
 		},
 		"RestoredAndAdded": {annotation, nil, 1, true, []string{ours}},
 		"RestoredAndChanged": {
-			apierrors.NewApplyConflict(nil, `conflict with "kubectl-create": .metadata.labels.env`), annotation, 2, true, []string{ours},
+			conflictOf(".metadata.labels.env", ".spec.originRef.name"), annotation, 2, true, []string{ours},
 		},
-		"Origin": {apierrors.NewApplyConflict(nil, `Apply failed with 1 conflict: conflict with "flux": .spec.originRef.name`), nil, 1, true, nil},
+		"Origin":       {conflictOf(".spec.originRef.name"), nil, 1, true, nil},
+		"LongerLabel":  {conflictOf(".metadata.labels.environment"), nil, 1, true, nil},
+		"NotAConflict": {apierrors.NewBadRequest("conflict with .metadata.labels.env"), nil, 1, true, nil},
 		"Version": {
 			apierrors.NewConflict(schema.GroupResource{}, "one", context.DeadlineExceeded), nil, 1, true, nil,
 		},
@@ -80,4 +83,13 @@ func TestApplyYields(t *testing.T) {
 			}
 		})
 	}
+}
+
+// conflictOf is the API server's answer to a server-side apply of fields that another writer has.
+func conflictOf(fields ...string) error {
+	var causes []metav1.StatusCause
+	for _, f := range fields {
+		causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeFieldManagerConflict, Message: `conflict with "kubectl-edit"`, Field: f})
+	}
+	return apierrors.NewApplyConflict(causes, "Apply failed: conflict with \"kubectl-edit\": "+strings.Join(fields, ", "))
 }

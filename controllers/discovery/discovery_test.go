@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,34 +42,18 @@ func TestSecondName(t *testing.T) {
 	}
 }
 
-// The messages are what an API server writes (k8s.io/apimachinery/pkg/util/managedfields/internal, getConflictMessage).
 func TestWithout(t *testing.T) {
 	labels := map[string]string{"env": "prod", "environment": "prod", "example.com/env": "prod", "chandler.dev/name": "one"}
-	cases := map[string]struct {
-		message string
-		theirs  []string
-	}{
-		"One": {
-			`Apply failed with 1 conflict: conflict with "kubectl-edit" using chandler.dev/v1alpha1: .metadata.labels.env`,
-			[]string{"env"},
-		},
-		"OneWithAPrefix": {
-			`Apply failed with 1 conflict: conflict with "kubectl-edit" using chandler.dev/v1alpha1: .metadata.labels.example.com/env`,
-			[]string{"example.com/env"},
-		},
-		"TwoOfTwoManagers": {
-			"Apply failed with 2 conflicts: conflicts with \"flux\":\n- .metadata.labels.environment\nconflicts with \"kubectl-edit\" using v1:\n- .metadata.labels.chandler.dev/name",
-			[]string{"chandler.dev/name", "environment"},
-		},
-		"LabelAndOrigin": {
-			"Apply failed with 2 conflicts: conflicts with \"flux\":\n- .metadata.labels.env\n- .spec.originRef.name",
-			[]string{"env"},
-		},
-		"OriginAlone": {`Apply failed with 1 conflict: conflict with "flux": .spec.originRef.name`, nil},
+	cases := map[string]struct{ fields, theirs []string }{
+		"One":            {[]string{".metadata.labels.env"}, []string{"env"}},
+		"OneWithAPrefix": {[]string{".metadata.labels.example.com/env"}, []string{"example.com/env"}},
+		"Two":            {[]string{".metadata.labels.environment", ".metadata.labels.chandler.dev/name"}, []string{"chandler.dev/name", "environment"}},
+		"LabelAndOrigin": {[]string{".metadata.labels.env", ".spec.originRef.name"}, []string{"env"}},
+		"OriginAlone":    {[]string{".spec.originRef.name"}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			left, theirs := without(labels, apierrors.NewApplyConflict(nil, tc.message))
+			left, theirs := without(labels, conflictOf(tc.fields...))
 			if d := cmp.Diff(tc.theirs, theirs); d != "" {
 				t.Errorf("theirs: -want +got:\n%s", d)
 			}

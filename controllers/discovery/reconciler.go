@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -342,15 +343,13 @@ func (r *Reconciler) apply(ctx context.Context, req Request, obj *unstructured.U
 		return nil
 	}
 	err := write(desired, nil)
-	if apierrors.IsConflict(err) {
-		if left, theirs := without(desired, err); len(theirs) > 0 { // a conflict may be about something else
-			if err = write(left, theirs); err == nil {
-				r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.LabelConflictEvent, "Register",
-					"ClusterRegistration %q has its own value for %s; it is kept", name, strings.Join(theirs, ", "))
-			}
+	if left, theirs := without(desired, err); len(theirs) > 0 {
+		if err = write(left, theirs); err == nil {
+			r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.LabelConflictEvent, "Register",
+				"ClusterRegistration %q has its own value for %s; it is kept", name, strings.Join(theirs, ", "))
 		}
 	}
-	if apierrors.IsConflict(err) && strings.Contains(err.Error(), ".metadata.annotations."+hubv1.CopiedAnnotation) {
+	if slices.Contains(conflicts(err), ".metadata.annotations."+hubv1.CopiedAnnotation) {
 		r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, hubv1.LabelConflictEvent, "Register",
 			"ClusterRegistration %q does not follow the labels of its origin: another writer has its annotation %s, as a backup that was restored "+
 				"may. Remove the annotation from it, and the labels that the annotation lists: the hub writes them again", name, hubv1.CopiedAnnotation)
@@ -364,8 +363,9 @@ func (r *Reconciler) apply(ctx context.Context, req Request, obj *unstructured.U
 // without returns the labels that are in no conflict, and the names of those that are.
 func without(labels map[string]string, conflict error) (left map[string]string, theirs []string) {
 	left = map[string]string{}
+	fields := conflicts(conflict)
 	for k, v := range labels {
-		if strings.Contains(conflict.Error(), ".metadata.labels."+k+"\n") || strings.HasSuffix(conflict.Error(), ".metadata.labels."+k) {
+		if slices.Contains(fields, ".metadata.labels."+k) {
 			theirs = append(theirs, k)
 			continue
 		}
@@ -373,6 +373,21 @@ func without(labels map[string]string, conflict error) (left map[string]string, 
 	}
 	slices.Sort(theirs)
 	return left, theirs
+}
+
+// conflicts returns the fields that belong to another writer according to the API server's answer to a server-side apply: ".metadata.labels.env".
+func conflicts(err error) []string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	var fields []string
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type == metav1.CauseTypeFieldManagerConflict {
+			fields = append(fields, cause.Field)
+		}
+	}
+	return fields
 }
 
 // removeAfterDelay removes a registration whose origin lost its label some time ago, or was matched by a rule for the last time then. The

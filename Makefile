@@ -117,7 +117,7 @@ e2e-node: tools-node ## One real node in namespaces of its own, with Kamaji, its
 	CHANDLER_PLATFORM=node $(GO) test -count=1 -v -timeout 30m ./e2e/kamaji
 
 .PHONY: test-unit
-test-unit: ## The tests that need no binaries, in seconds.
+test-unit: ## The tests that need no binaries, in about a minute.
 	$(GO) test -short ./api/... ./internal/... ./cmd/... ./controllers/... ./docs ./e2e/expect ./test/{faultproxy,faultyapi,kindfleet,localfleet}/... ./test/node/netpolicy
 
 .PHONY: simulate

@@ -375,7 +375,8 @@ func without(labels map[string]string, conflict error) (left map[string]string, 
 	return left, theirs
 }
 
-// conflicts returns the fields that belong to another writer according to the API server's answer to a server-side apply: ".metadata.labels.env".
+// conflicts returns the fields that belong to another writer, such as ".metadata.labels.env", according to the API server's answer to a
+// server-side apply.
 func conflicts(err error) []string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {

@@ -168,7 +168,8 @@ func text(now time.Time, commit string, all []done, before string) string {
 			now.UTC().Format("2006-01-02"), commit, d.command)
 	}
 	var b strings.Builder
-	b.WriteString("# The last night\n\n`make night` writes such a page to `bin/night.md`, without the step `node`; `go run ./hack/night -page docs/night.md` writes this one.\n\n")
+	b.WriteString("# The last night\n\n`make night` writes such a page to `bin/night.md`, without the step `node`; ")
+	b.WriteString("`go run ./hack/night -page docs/night.md` writes this one.\n\n")
 	b.WriteString("| step | what | result | minutes | when | to repeat it |\n|---|---|---|---|---|---|\n")
 	for _, s := range steps(now, 0) {
 		b.WriteString(rows[s.name])

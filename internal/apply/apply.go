@@ -196,8 +196,8 @@ func Passes(err error) bool {
 		errors.As(err, &unreached) || errors.Is(err, ErrBeingDeleted)
 }
 
-// afterConflict is how long a request waits after a conflict, until the cache has caught up. Most new clusters meet a conflict, so this time
-// is in new_cluster_10ps_ms_p50 of the bench.
+// afterConflict is how long a request waits after a conflict, until the cache has caught up. Most new clusters meet a conflict, so this
+// time is in new_cluster_10ps_ms_p50 of the bench.
 const afterConflict = 50 * time.Millisecond
 
 // Retried turns the result and error of a reconcile into what it returns to controller-runtime. If err consists only of conflicts, the
